@@ -306,10 +306,12 @@ func (s *Server) tidy(ctx context.Context, contents *content.Store) {
 			}
 		}
 		err := contents.Tidy(ctx)
-		if err == nil && len(sweeps) > 0 && time.Since(begun) >= sweeps[0] {
-			if err = contents.Sweep(ctx, time.Now()); err == nil {
+		if len(sweeps) > 0 && time.Since(begun) >= sweeps[0] {
+			failed := contents.Sweep(ctx, time.Now())
+			if failed == nil {
 				sweeps = sweeps[1:]
 			}
+			err = cmp.Or(err, failed)
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, content.ErrHeld) {
 			s.config.Log.Warn("contents that are not needed could not be deleted; it is tried again", "error", err)

@@ -15,11 +15,12 @@ import (
 
 	"github.com/holdfast-dev/holdfast/server/blobs"
 	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/kv/memory"
 )
 
 // A server crashes between a blob and its transaction, and starts again at once. The blob does not stay, although it is too
-// young at the start.
+// young at the start, and although another blob can never be deleted.
 func TestTheBlobOfACrashGoesAfterAQuickRestart(t *testing.T) {
 	files, err := blobs.OpenFiles(t.TempDir())
 	require.NoError(t, err)
@@ -30,6 +31,8 @@ func TestTheBlobOfACrashGoesAfterAQuickRestart(t *testing.T) {
 		sum := sha256.Sum256([]byte("text"))
 		saved := time.Now().Add(-10 * time.Second).UnixMilli()
 		require.NoError(t, files.Put(t.Context(), hex.EncodeToString(sum[:])+"-"+strconv.FormatInt(saved, 36)+"-ABCDEFGHIJ", []byte("text")))
+		_, err := store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("garbage/no-name-of-a-blob", nil)}})
+		require.NoError(t, err)
 
 		s := &Server{config: Config{Sweep: time.Minute, Log: slog.New(slog.DiscardHandler)}}
 		ctx, stop := context.WithCancel(t.Context())

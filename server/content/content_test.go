@@ -18,11 +18,25 @@ import (
 	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
-// faulty is a blob store whose writes a test can make fail.
+// faulty is a blob store that a test can make fail.
 type faulty struct {
 	*blobs.Files
 	mu   sync.Mutex
 	puts func() error
+	// stuck is the name of a blob that cannot be deleted.
+	stuck string
+}
+
+var errStuck = errors.New("the file cannot be deleted")
+
+func (f *faulty) Delete(ctx context.Context, name string) error {
+	f.mu.Lock()
+	stuck := f.stuck
+	f.mu.Unlock()
+	if name == stuck {
+		return errStuck
+	}
+	return f.Files.Delete(ctx, name)
 }
 
 func (f *faulty) Put(ctx context.Context, name string, data []byte) error {
@@ -176,4 +190,37 @@ func TestKeepingFewer(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Tidy(t.Context()))
 	assert.Len(t, f.names(t), 1)
+}
+
+// The disk does not let go of one file. All others are deleted in spite of it, and the file is when the disk does.
+func TestABlobThatCannotBeDeletedKeepsNoOther(t *testing.T) {
+	s, f, lock := opened(t, 1)
+	token := lock("r")
+	for i := range 4 {
+		_, err := s.save(t, "r", token, fmt.Sprint(i))
+		require.NoError(t, err)
+	}
+	garbage, err := s.KV.Page(t.Context(), garbagePrefix, garbagePrefix, page)
+	require.NoError(t, err)
+	require.Len(t, garbage, 3)
+	f.stuck = strings.TrimPrefix(garbage[0].Key, garbagePrefix)
+	require.ErrorIs(t, s.Tidy(t.Context()), errStuck)
+	assert.Len(t, f.names(t), 2)
+	f.stuck = ""
+	require.NoError(t, s.Tidy(t.Context()))
+	assert.Len(t, f.names(t), 1)
+
+	for _, text := range []string{"x", "y", "z"} {
+		_, digest := etag([]byte(text))
+		require.NoError(t, f.Put(t.Context(), digest+"-"+newSave(time.Now()), []byte(text)))
+	}
+	late := time.Now().Add(OrphanAge + time.Minute)
+	f.stuck = f.names(t)[0]
+	named, err := s.named(t.Context(), f.stuck)
+	require.NoError(t, err)
+	if named {
+		f.stuck = f.names(t)[1]
+	}
+	require.ErrorIs(t, s.Sweep(t.Context(), late), errStuck)
+	assert.Len(t, f.names(t), 2)
 }

@@ -2,14 +2,17 @@ package content
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/server/blobs"
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
@@ -22,37 +25,60 @@ const (
 )
 
 // Tidy deletes the blobs of dropped generations, unless a backup holds them. Its cost depends on the number of
-// generations dropped since the last call.
+// generations dropped since the last call. A blob that cannot be deleted does not keep the others: the next call tries it again.
 func (s *Store) Tidy(ctx context.Context) error {
-	for {
-		entries, err := s.KV.Page(ctx, garbagePrefix, garbagePrefix, page)
+	var failed error
+	for after := garbagePrefix; ; {
+		entries, err := s.KV.Page(ctx, garbagePrefix, after, page)
 		if err != nil || len(entries) == 0 {
-			return err
+			return cmp.Or(err, failed)
 		}
 		if held, err := s.held(ctx); err != nil || held {
-			return err
+			return cmp.Or(err, failed)
 		}
 		var done []kv.Op
 		for _, e := range entries {
-			if err := s.Blobs.Delete(ctx, strings.TrimPrefix(e.Key, garbagePrefix)); err != nil {
+			after = e.Key
+			deleted, err := s.collect(ctx, strings.TrimPrefix(e.Key, garbagePrefix), &failed)
+			if err != nil {
 				return err
 			}
-			s.Collected()
-			done = append(done, kv.Delete(e.Key))
-			if len(done) == kv.MaxOps || e.Key == entries[len(entries)-1].Key {
-				if _, err := s.KV.Commit(ctx, kv.Txn{Then: done}); err != nil {
-					return err
-				}
-				done = nil
+			if deleted {
+				done = append(done, kv.Delete(e.Key))
+			}
+		}
+		if len(done) == 0 {
+			return failed // it is not because of single blobs
+		}
+		for ops := range slices.Chunk(done, kv.MaxOps) {
+			if _, err := s.KV.Commit(ctx, kv.Txn{Then: ops}); err != nil {
+				return err
 			}
 		}
 	}
 }
 
+// collect deletes a blob. If only this blob cannot be deleted, collect sets failed. Its error means that the blob store does
+// not answer.
+func (s *Store) collect(ctx context.Context, blob string, failed *error) (deleted bool, err error) {
+	err = s.Blobs.Delete(ctx, blob)
+	switch {
+	case err == nil:
+		s.Collected()
+		return true, nil
+	case ctx.Err() != nil, errors.Is(err, blobs.ErrUnavailable):
+		return false, err
+	}
+	*failed = err
+	return false, nil
+}
+
 // Sweep deletes the blobs that a crash left without a transaction, if they are of [OrphanAge]. It looks at every blob, so
-// it runs only after a start and OrphanAge later. While a backup runs it fails with [ErrHeld].
+// it runs only after a start and OrphanAge later. While a backup runs it fails with [ErrHeld]. Like Tidy, it does not stop at a
+// blob that cannot be deleted.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
-	return s.Blobs.Each(ctx, func(name string) error {
+	var failed error
+	err := s.Blobs.Each(ctx, func(name string) error {
 		digest, save, _ := strings.Cut(name, "-")
 		saved, ok := savedAt(save)
 		if !ok || len(digest) != 64 || now.Sub(saved) < OrphanAge {
@@ -65,12 +91,10 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 		if held, err := s.held(ctx); err != nil || held {
 			return errors.Join(err, ErrHeld)
 		}
-		if err := s.Blobs.Delete(ctx, name); err != nil {
-			return err
-		}
-		s.Collected()
-		return nil
+		_, err = s.collect(ctx, name, &failed)
+		return err
 	})
+	return cmp.Or(err, failed)
 }
 
 // named reports whether a transaction has named a blob.
