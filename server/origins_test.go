@@ -117,6 +117,31 @@ func TestFirstVisitInParallelMakesOneOwner(t *testing.T) {
 	}
 }
 
+// A tab that is gone holds places under another id of the same browser. The next tab replaces them all, wherever they are.
+func TestPlacesOfOneBrowserAreReplacedUnderEachId(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	older, younger := cookieOf(t, s.as(t, "").do("GET", lockOf("x"), nil)), cookieOf(t, s.as(t, "").do("GET", lockOf("x"), nil))
+	exact := func(ticket string, replace []int64, paths ...[]string) object {
+		return object{"paths": paths, "ticket": ticket, "replace": replace}
+	}
+	gone := s.browserWith(t, younger)
+	one := gone.do("POST", "/api/locks", exact("one", []int64{}, []string{"b"}))
+	two := gone.do("POST", "/api/locks", exact("two", []int64{}, []string{"c", "below"}))
+	require.Equal(t, []int{http.StatusOK, http.StatusOK}, []int{one.status, two.status})
+	other := s.as(t, "somebody else").do("POST", "/api/locks", object{"paths": [][]string{{"a"}}})
+	require.Equal(t, http.StatusOK, other.status)
+
+	browser, wanted := s.browserWith(t, older, younger), [][]string{{"0"}, {"b"}, {"c"}}
+	left := browser.do("POST", "/api/locks", exact("next", []int64{}, wanted...))
+	assertError(t, left, http.StatusConflict, "left_behind")
+	require.NotNil(t, left.body["tokens"])
+	assert.ElementsMatch(t, []any{float64(one.token()), float64(two.token())}, left.body["tokens"])
+	next := browser.do("POST", "/api/locks", exact("next", []int64{one.token(), two.token()}, wanted...))
+	assert.Equal(t, http.StatusOK, next.status, string(next.text))
+	assertError(t, browser.do("POST", "/api/locks", exact("more", []int64{}, []string{"a"})), http.StatusConflict, "acquire_denied")
+}
+
 // Servers on different ports of one host get each other's cookies.
 func TestServersOfOneHostLeaveEachOtherTheirCookies(t *testing.T) {
 	t.Parallel()

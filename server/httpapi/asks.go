@@ -84,7 +84,7 @@ func (a *API) askRequest(r *http.Request, s sessions.Session, id string, body as
 	if err = a.mayLockWithin(s, &request); err != nil {
 		return request, 0, err
 	}
-	request.Holder.ID, err = a.ownerFor(r.Context(), s, request)
+	err = a.own(r.Context(), s, &request)
 	return request, grace, err
 }
 

@@ -73,7 +73,7 @@ func (a *API) documentRequest(id string, who locks.Holder, query url.Values) (r 
 
 // acquire asks the table. It withdraws a grant that arrives after the client has gone.
 func (a *API) acquire(w http.ResponseWriter, r *http.Request, s sessions.Session, request locks.Request) (lease locks.Lease, err error) {
-	if request.Holder.ID, err = a.ownerFor(r.Context(), s, request); err != nil {
+	if err = a.own(r.Context(), s, &request); err != nil {
 		return lease, err
 	}
 	ctx, end := a.waitingContext(w, r, request.Wait)

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/server/locks"
 	"github.com/holdfast-dev/holdfast/server/sessions"
@@ -28,25 +29,29 @@ func (a *API) ownerOf(ctx context.Context, s sessions.Session, lease string) (st
 	return known(s, holder), err
 }
 
-// ownerFor returns the id under which the owner acquires: the id of an earlier request with the ticket, or of the lock
-// that the owner holds at the first of the paths. A request with Replace promises that the tabs of the session exclude
-// each other, so it must send its session: a client that gives up the request does not know the session that this
-// response creates.
-func (a *API) ownerFor(ctx context.Context, s sessions.Session, r locks.Request) (string, error) {
+// own sets the ids under which the owner acquires. The holder is the id of an earlier request with the ticket, or of the lock
+// that the owner holds at the first of the paths. The others are the former ones, because a tab that is gone may have left locks
+// under any of them. A request with Replace promises that the tabs of the session exclude each other, so it must send its
+// session: a client that gives up the request does not know the session that this response creates.
+func (a *API) own(ctx context.Context, s sessions.Session, r *locks.Request) (err error) {
 	if s.New && r.Exact {
-		return "", errNoSession
+		return errNoSession
 	}
+	r.Holder.ID = s.HolderID
 	if len(s.Former) == 0 || len(r.Paths) == 0 {
-		return s.HolderID, nil
+		return nil
 	}
+	r.Former = append(slices.Clone(s.Former), s.HolderID)
 	if r.Ticket != "" {
-		holder, err := a.Locks.HolderOfTicket(ctx, r.Ticket, append(s.Former, s.HolderID))
+		holder, err := a.Locks.HolderOfTicket(ctx, r.Ticket, r.Former)
 		if err != nil || holder != "" {
-			return holder, err
+			r.Holder.ID = holder
+			return err
 		}
 	}
 	lease, _, err := a.Locks.At(ctx, r.Paths[0])
-	return known(s, lease.Holder.ID), err
+	r.Holder.ID = known(s, lease.Holder.ID)
+	return err
 }
 
 func known(s sessions.Session, holder string) string {

@@ -29,6 +29,8 @@ type Request struct {
 	Paths  []Path
 	Mode   Mode // the zero value is Exclusive
 	Holder Holder
+	// Former are further ids of the holder, under which it may have leases that Exact and Fresh are about.
+	Former []string
 	// User is the user that the holder belongs to, if any. With UserLocks above 0, a user that has so many leases, under
 	// any holder, gets no further one. Concurrent requests may exceed it by a few.
 	User      string
@@ -101,7 +103,7 @@ func (r Request) replaces(s storedLease) bool {
 
 // supersedes reports whether a lock between the holder's tabs would have excluded the conflicting claim.
 func (r Request) supersedes(s storedLease) bool {
-	return s.Holder == r.Holder.ID &&
+	return (s.Holder == r.Holder.ID || slices.Contains(r.Former, s.Holder)) &&
 		(whole(r.Mode, r.Slots) && cover(r.Paths, s.Paths) || whole(s.Mode, s.Slots) && cover(s.Paths, r.Paths))
 }
 
