@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -19,17 +21,22 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/memory"
 )
 
-// A server crashes between a blob and its transaction, and starts again at once. The blob does not stay, although it is too
-// young at the start, and although another blob can never be deleted.
+// A server crashes between a blob and its transaction, and within another blob, and starts again at once. Neither stays, although
+// they are too young at the start. A third blob can never be deleted, which delays nothing.
 func TestTheBlobOfACrashGoesAfterAQuickRestart(t *testing.T) {
-	files, err := blobs.OpenFiles(t.TempDir())
+	dir := t.TempDir()
+	files, err := blobs.OpenFiles(dir)
 	require.NoError(t, err)
+	half := filepath.Join(dir, "ab", "tmp-1")
+	require.NoError(t, os.WriteFile(half, []byte("te"), 0o600))
 	synctest.Test(t, func(t *testing.T) {
 		m := memory.New()
 		store := m.Client(func(context.Context, string) (before, after error) { return nil, nil })
 		defer func() { assert.NoError(t, store.Close()); m.Close() }()
 		sum := sha256.Sum256([]byte("text"))
-		saved := time.Now().Add(-10 * time.Second).UnixMilli()
+		crash := time.Now().Add(-10 * time.Second)
+		saved := crash.UnixMilli()
+		require.NoError(t, os.Chtimes(half, crash, crash))
 		require.NoError(t, files.Put(t.Context(), hex.EncodeToString(sum[:])+"-"+strconv.FormatInt(saved, 36)+"-ABCDEFGHIJ", []byte("text")))
 		_, err := store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("garbage/no-name-of-a-blob", nil)}})
 		require.NoError(t, err)
@@ -40,6 +47,7 @@ func TestTheBlobOfACrashGoesAfterAQuickRestart(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		stop()
 		s.running.Wait()
+		assert.NoFileExists(t, half)
 		require.NoError(t, files.Each(t.Context(), func(name string) error { t.Error(name, "is left"); return nil }))
 	})
 }

@@ -32,8 +32,7 @@ const (
 	partialAge = time.Hour
 )
 
-// OpenFiles returns the blobs of a directory. It creates the directory if needed and removes files that a crash
-// left half-written an hour ago.
+// OpenFiles returns the blobs of a directory. It creates the directory if needed.
 func OpenFiles(dir string) (*Files, error) {
 	for i := range 256 {
 		if err := os.MkdirAll(filepath.Join(dir, fmt.Sprintf("%02x", i)), 0o700); err != nil {
@@ -42,18 +41,6 @@ func OpenFiles(dir string) (*Files, error) {
 	}
 	if err := errors.Join(disk.Sync(dir), disk.Sync(filepath.Dir(dir))); err != nil {
 		return nil, fmt.Errorf("the folder of the contents cannot be made durable: %w", err)
-	}
-	leftovers, err := filepath.Glob(filepath.Join(dir, "*", partial+"*"))
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range leftovers {
-		if info, err := os.Stat(path); err != nil || time.Since(info.ModTime()) < partialAge {
-			continue
-		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("a half-written content cannot be removed: %w", err)
-		}
 	}
 	return &Files{dir: dir}, nil
 }
@@ -140,10 +127,12 @@ func (f *Files) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// Each reads the folders one after the other.
+// Each reads the folders one after the other. It removes files that a crash left half-written an hour ago; the next call tries those
+// again that cannot be removed.
 func (f *Files) Each(ctx context.Context, call func(name string) error) error {
 	for i := range 256 {
-		entries, err := os.ReadDir(filepath.Join(f.dir, fmt.Sprintf("%02x", i)))
+		folder := filepath.Join(f.dir, fmt.Sprintf("%02x", i))
+		entries, err := os.ReadDir(folder)
 		if err != nil {
 			return err
 		}
@@ -152,6 +141,9 @@ func (f *Files) Each(ctx context.Context, call func(name string) error) error {
 				return context.Cause(ctx)
 			}
 			if strings.HasPrefix(e.Name(), partial) {
+				if info, err := e.Info(); err == nil && time.Since(info.ModTime()) >= partialAge {
+					_ = os.Remove(filepath.Join(folder, e.Name()))
+				}
 				continue
 			}
 			if err := call(e.Name()); err != nil {
