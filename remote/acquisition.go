@@ -138,16 +138,24 @@ func (l *client) endLater(ticket string, limit time.Duration) {
 	l.unconfirmed.until[ticket] = time.Now().Add(limit)
 }
 
-// settle informs a server that answers again about the acquisitions that have ended meanwhile.
+// settle informs a server that answers again about the acquisitions that have ended meanwhile, of all at the same time: the
+// server may be slow, and what it has just granted must not expire meanwhile.
 func (l *client) settle(ctx context.Context) {
 	l.unconfirmed.mu.Lock()
 	open := l.unconfirmed.until
 	l.unconfirmed.until = nil
 	l.unconfirmed.mu.Unlock()
+	told := make(chan struct{})
 	for ticket, until := range open {
-		if left := time.Until(until); left > 0 {
-			l.giveUp(ctx, ticket, left)
-		}
+		go func() {
+			if left := time.Until(until); left > 0 {
+				l.giveUp(ctx, ticket, left)
+			}
+			told <- struct{}{}
+		}()
+	}
+	for range open {
+		<-told
 	}
 }
 
