@@ -138,7 +138,7 @@ func (a *acquisition) run(ctx context.Context) (*Lease, error) {
 			a.ticket = lock.NewID()
 		case e.Code == "replaced": // an earlier request of this acquisition, whose answer comes late
 		case a.reenters(e):
-			return nil, &Error{Code: ErrReentrant.Code, Status: e.Status, Message: "a lease around this acquisition is in its way", Holders: e.Holders}
+			return nil, &Error{Code: ErrReentrant.Code, Status: e.Status, Message: "a lease around this acquisition, or another one within that lease, is in its way", Holders: e.Holders}
 		case !e.Is(ErrDenied) && !e.Is(ErrTimeout), a.left() == 0:
 			return nil, err
 		}
@@ -149,7 +149,8 @@ func (a *acquisition) run(ctx context.Context) (*Lease, error) {
 	}
 }
 
-// reenters reports whether a lease around the acquisition denies it.
+// reenters reports whether a lease of the acquisition's owner denies it: one around it, or another one within these. Two of them
+// could wait for each other for ever, which the server does not find among the requests of one owner.
 func (a *acquisition) reenters(e *Error) bool {
 	for _, h := range e.Holders {
 		if a.nested && h.IsMine {

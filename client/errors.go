@@ -33,7 +33,7 @@ var (
 	ErrDenied          = &Error{Code: "acquire_denied"}  // another owner holds the lock, or is ahead in line
 	ErrTimeout         = &Error{Code: "acquire_timeout"} // the lock did not become free within Wait
 	ErrDeadlock        = &Error{Code: "deadlock"}        // the request would wait forever
-	ErrReentrant       = &Error{Code: "reentrant"}       // the leases around this acquisition are in its way
+	ErrReentrant       = &Error{Code: "reentrant"}       // a lease around this acquisition, or another one within that lease, is in its way
 	ErrLost            = &Error{Code: "lease_lost"}      // the lease has ended before its release
 	ErrReleased        = &Error{Code: "lease_released"}
 	ErrLockNotFound    = &Error{Code: "lock_not_found"}

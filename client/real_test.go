@@ -104,6 +104,14 @@ func TestNestedAcquisitions(t *testing.T) {
 	_, err = ann.Acquire(inA.Context(ctx), client.Request{Paths: [][]string{{"documents", "a", "below"}}, Wait: client.Forever})
 	require.ErrorIs(t, err, client.ErrReentrant)
 
+	sibling := client.Request{Document: "c", Wait: client.Forever}
+	inC, err := ann.Acquire(inA.Context(ctx), sibling)
+	require.NoError(t, err)
+	_, err = ann.Acquire(inA.Context(ctx), sibling) // around it is inA only, and inC has the same owner
+	require.ErrorIs(t, err, client.ErrReentrant)
+	require.ErrorContains(t, err, "or another one within that lease")
+	release(t, inC)
+
 	failed := make(chan error, 2)
 	nested := func(outer *client.Lease, c *client.Client, r client.Request) {
 		l, err := c.Acquire(outer.Context(ctx), r)

@@ -27,7 +27,7 @@ type Holder struct {
 	Token      int64      `json:"token"`
 	// LeaseID is empty if this client may not break the lock.
 	LeaseID string `json:"lease_id"`
-	// IsMine reports that this is one of the leases around the acquisition that failed.
+	// IsMine reports that this is one of the leases around the acquisition that failed, or another one within these.
 	IsMine bool `json:"is_mine"`
 }
 
