@@ -183,11 +183,17 @@ func (c *Contents) current(ctx context.Context) (now content, ok bool, err error
 	return content{reply.Body, reply.SavedAt, reply.Token, reply.Save}, true, nil
 }
 
+// savedAs returns the ID of a content that the history does not keep. Commit may have returned it, although List knows the content by
+// another ID.
+func savedAs(at time.Time, token int64) string {
+	return strconv.FormatInt(at.UnixMilli(), 10) + "-" + strconv.FormatInt(token, 10)
+}
+
 // generation describes the server's content.
 func (c *Contents) generation(ctx context.Context, now content) (autosave.Generation, error) {
 	sum, err := c.digest(ctx, now.bytes)
 	return autosave.Generation{
-		ID:      strconv.FormatInt(now.savedAt.UnixMilli(), 10) + "-" + strconv.FormatInt(now.token, 10),
+		ID:      savedAs(now.savedAt, now.token),
 		SavedAt: now.savedAt, Bytes: int64(len(now.bytes)), Token: now.token, SHA256: sum, Current: true,
 		Draft: now.save.Draft, Number: now.save.Number,
 	}, err
@@ -264,7 +270,9 @@ func (c *Contents) Pin(ctx context.Context, token int64, id, name string) (autos
 	if err != nil {
 		return autosave.Generation{}, err
 	}
-	i := slices.IndexFunc(all, func(g autosave.Generation) bool { return g.ID == id || id == autosave.Current && g.Current })
+	i := slices.IndexFunc(all, func(g autosave.Generation) bool {
+		return g.ID == id || g.Current && (id == autosave.Current || id == savedAs(g.SavedAt, g.Token))
+	})
 	if i < 0 {
 		return autosave.Generation{}, &lock.Error{Code: autosave.CodeNotFound, Operation: autosave.OpRead, Resource: id, Detail: "this machine does not keep it"}
 	}
@@ -299,7 +307,7 @@ func (c *Contents) Read(ctx context.Context, id string) ([]byte, error) {
 		}
 	}
 	now, ok, err := c.current(ctx)
-	if ok && id != autosave.Current {
+	if ok && id != autosave.Current && id != savedAs(now.savedAt, now.token) {
 		var g autosave.Generation
 		g, _, err = c.known(ctx, now, 0)
 		ok = g.ID == id

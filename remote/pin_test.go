@@ -103,3 +103,34 @@ func TestPinAfterAFormerEditorWoke(t *testing.T) {
 		assert.Equal(t, "x", pinned.Name)
 	})
 }
+
+// The history cannot keep a save, and has an older generation with the same bytes. The ID that the save returned names the server's
+// content, also once a later editor has kept a copy of it.
+func TestIDOfASaveThatIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a := n.machine("A")
+		token, release := a.lock(t)
+		a.save(t, token, "one")
+		a.save(t, token, "two")
+		a.disk.SetCapacity(1)
+		saved := a.save(t, token, "one")
+		a.disk.SetCapacity(1 << 20)
+		assert.Equal(t, "one", a.read(t, saved.ID))
+		pinned, err := a.store.Pin(context.Background(), token, saved.ID, "named")
+		require.NoError(t, err)
+		assert.True(t, pinned.Current)
+		release()
+
+		token, release = a.lock(t)
+		defer release()
+		assert.NotEqual(t, saved.ID, a.list(t)[0].ID)
+		a.read(t, a.list(t)[0].ID)
+		assert.Equal(t, "one", a.read(t, saved.ID))
+		_, err = a.store.Pin(context.Background(), token, saved.ID, "again")
+		require.NoError(t, err)
+		a.save(t, token, "three")
+		_, err = a.store.Read(context.Background(), saved.ID)
+		require.ErrorIs(t, err, autosave.ErrNotFound)
+	})
+}
