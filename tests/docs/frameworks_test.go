@@ -54,6 +54,7 @@ func TestFrameworks(t *testing.T) {
 				t.Run("path/"+part, func(t *testing.T) { testPath(t, chromium, server, part) })
 			}
 			t.Run("late", func(t *testing.T) { testLateContent(t, chromium, server) })
+			t.Run("renamed", func(t *testing.T) { testRenamed(t, chromium, server) })
 			t.Run("refreshed", func(t *testing.T) { testRefreshed(t, chromium, server) })
 			t.Run("suspended", func(t *testing.T) { testSuspended(t, chromium, server) })
 		}
@@ -218,6 +219,24 @@ func testRefreshed(t *testing.T, chromium *browser.Browser, server *browser.Serv
 	tab.WaitFor("!document.querySelector('#app textarea')", browser.Limit)
 	tab.MustEval("show('Refreshed')", nil)
 	tab.WaitFor(field+"?.value === 'typed again' && !"+field+".readOnly", browser.Limit)
+	quiet(tab)
+	tab.Close()
+}
+
+// The options of a component's Holdfast change, and the user types before the component has the next Holdfast. The text is saved.
+func testRenamed(t *testing.T, chromium *browser.Browser, server *browser.Server) {
+	tab := chromium.Open(t, strings.Replace(server.URL("/app"), "localhost", "renamed.localhost", 1))
+	tab.MustEval("show('Renamed')", nil)
+	edits(tab)
+	tab.Type("typed")
+	tab.MustEval("await autosave.flushNow(); globalThis.former = holdfast; rename('Ben')", nil)
+	tab.WaitFor(field+".ariaLabel === 'Ben' && holdfast !== former && !"+field+".readOnly", browser.Limit)
+	assert.Equal(t, "typed!", browser.Get[string](tab, field+".value"))
+	tab.MustEval("const {code} = await former.inspect().catch(error => error)", nil)
+	assert.Equal(t, "aborted", browser.Get[string](tab, "code"), "the former one is closed")
+	tab.MustEval("show()", nil)
+	tab.WaitFor("!"+field, browser.Limit)
+	assert.Eventually(t, func() bool { return tab.Workers() == 0 }, browser.Limit, 5*time.Millisecond, "the runtime is left")
 	quiet(tab)
 	tab.Close()
 }

@@ -18,13 +18,22 @@ export function useHoldfast(options?: OpenOptions): Holdfast | undefined {
   const [holdfast, setHoldfast] = useState<Holdfast>();
   const latest = useLatest(options);
   const key = keyOf(options);
+  const shown = useRef<Holdfast>(undefined);
   useEffect(() => {
     const opened = createHoldfast(latest.current);
     setHoldfast(opened);
-    return () => void opened.close().catch(() => undefined); // text that cannot be saved is a draft
+    return () => { if (shown.current !== opened) close(opened); };
   }, [key]);
+  // The former one is closed when the next one is in use: text that is marked until then belongs to the former one.
+  useEffect(() => {
+    shown.current = holdfast;
+    return () => { if (holdfast) close(holdfast); };
+  }, [holdfast]);
   return holdfast;
 }
+
+/** Text that cannot be saved is a draft. */
+const close = (holdfast: Holdfast): void => void holdfast.close().catch(() => undefined);
 
 /** The page's side of one document: `snapshot` and `options` of the last commit for this document. */
 interface Page { snapshot: Taking; options: BindingOptions; kept?: Taken | undefined }

@@ -1,7 +1,7 @@
 // Shows the components of docs/frameworks.md, and some that are harder, under StrictMode.
 
 import { refreshed } from "./refresh.js";
-import { StrictMode, Suspense, use, useRef, useState } from "react";
+import { StrictMode, Suspense, use, useEffect, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { useAutoSave, useEditor, useHoldfast } from "holdfast/react";
 import { Board } from "./Board.jsx";
@@ -82,7 +82,25 @@ function Suspending() {
   return <Suspense fallback={<p id="fallback">One moment.</p>}><Uncontrolled /><Waits promise={promise} /></Suspense>;
 }
 
-const parts = { Notes, Board, Uncontrolled, Other, Suspending, Pages, Turning, Turned, Refreshed };
+/** Its Holdfast gets other options, and the user types before the next render. */
+function Renamed() {
+  const [ownerName, setOwnerName] = useState("Ann");
+  const field = useRef(null);
+  const holdfast = useHoldfast({ ownerName });
+  useEffect(() => {
+    if (ownerName === "Ann") return;
+    field.current.value += "!";
+    markDirty();
+  }, [ownerName]);
+  const { autosave, readOnly, markDirty } = useAutoSave(holdfast, () => field.current.value, {
+    path: ["renamed"],
+    load: (content) => { field.current.value = new TextDecoder().decode(content); },
+  });
+  Object.assign(globalThis, { rename: setOwnerName, autosave, holdfast });
+  return <textarea ref={field} readOnly={readOnly} onInput={markDirty} aria-label={ownerName} />;
+}
+
+const parts = { Renamed, Notes, Board, Uncontrolled, Other, Suspending, Pages, Turning, Turned, Refreshed };
 let root;
 globalThis.show = (name) => {
   const Part = parts[name];
