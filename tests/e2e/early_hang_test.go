@@ -112,6 +112,28 @@ func TestEarlyWhileTheWorkerHangs(t *testing.T) {
 	}
 }
 
+// A page in which nothing was typed ends its AutoSave while the writer of drafts hangs. It gives the lock back at once.
+func TestEarlyDisposeWhileTheWorkerHangs(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	for host, script := range map[string]string{"worker": "/holdfast-worker.js", "page": "/holdfast-helper.js"} {
+		t.Run(host, func(t *testing.T) {
+			root := "dispose hangs " + host
+			gate := make(chan struct{})
+			n.fail(script, func(http.ResponseWriter, *http.Request) { <-gate })
+			tab := w.earlyTab(t, n.never(named(host, root, "Ann")))
+			tab.MustEval("edits(); null", nil)
+			tab.WaitFor("told.includes('editable') && !autosave.readOnly", browser.Limit)
+			tab.MustEval("globalThis.disposed = false; autosave.dispose().finally(() => { disposed = true }); null", nil)
+			tab.WaitFor("disposed || (await locks()).held === 0", browser.Limit)
+			assert.False(t, browser.Get[bool](tab, "disposed"), "the lock was held until the limit of the call")
+			close(gate)
+			tab.MustEval("hf.close().catch(() => {}); null", nil)
+			tab.Close()
+		})
+	}
+}
+
 // A page is put into the back/forward cache in the middle of a try to edit early. Another page edits meanwhile.
 func TestSleepInATryToEditEarly(t *testing.T) {
 	t.Parallel()

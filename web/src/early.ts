@@ -157,7 +157,10 @@ class StandIn {
       case "mark": return void (this.#marked = true);
       case "answer": return "ask" in arg && arg.ask !== undefined ? this.#go.call(method, arg) : undefined;
       case "dispose":
-        if (!this.#called && !this.#saver.text().dirty) return void this.#ended.abort(); // Go is not called any more
+        if (!this.#called && !this.#saver.text().dirty) {
+          this.#ended.abort(); // Go is not called any more
+          return void this.#loan?.release(); // the writer of drafts may hang
+        }
     }
     await this.#decided(signal);
     return this.#go.call(method, arg, signal, end);
