@@ -39,7 +39,7 @@ const magic = "HFDRAFT1";
 /** The length of the slots. */
 export const headLength = slots * block;
 
-const encoder = new TextEncoder(), decoder = new TextDecoder();
+const encoder = /* @__PURE__ */ new TextEncoder(), decoder = /* @__PURE__ */ new TextDecoder();
 
 /** An open draft file. */
 export class DraftFile {

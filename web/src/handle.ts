@@ -4,6 +4,7 @@
 import type * as Contract from "../holdfast";
 import { deadline, inTime } from "./deadline";
 import "./dispose";
+import type { Journal } from "./journal";
 import { Listeners } from "./listeners";
 import { taken, type Taken, type Taking } from "./snapshot";
 import { first } from "./state";
@@ -14,6 +15,8 @@ export interface Shown { base: string; text: string }
 
 export class Handle extends Listeners implements Contract.AutoSave {
   ready!: Promise<void>; // of the last time that it began
+  declare folder?: string; // of its drafts, once that is known; "" once the AutoSave is ready, and keeps its text itself
+  declare kept?: Journal; // of the text that is typed before it is ready
   #saver: Saver | undefined; // once it is ready
   #marks = 0;
   #begun = false; // no preview comes any more

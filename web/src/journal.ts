@@ -44,7 +44,7 @@ export class Journal {
     this.#id = id;
     this.#ownerId = ownerId;
     this.#everyMs = everyMs;
-    this.#post = (...asked) => (this.folder ? post(...asked) : Promise.reject(new Error("no drafts are kept"))) as never;
+    this.#post = (...asked) => (this.folder ? post(...asked) : Promise.reject(new Error("no drafts"))) as never;
   }
 
   /** Whether all marked text is stored, at least as a draft. */

@@ -126,7 +126,7 @@ export class PageSnapshots {
 
   /** Forgets the snapshot that was pinned for a call that has ended. */
   unpin(snapshot: PageSnapshot | undefined): void {
-    const at = this.#pins.findIndex((one) => one === snapshot); // a snapshot may be pinned for two calls
+    const at = this.#pins.indexOf(snapshot!); // a snapshot may be pinned for two calls
     if (at >= 0) this.#pins.splice(at, 1);
   }
 

@@ -29,6 +29,7 @@ export async function preview(handle: Handle, ready: Promise<void>, { root, serv
   if (ended.aborted) return undefined; // the AutoSave has ended meanwhile
   const { path = [] } = options;
   const folder = folderOf(root, server, path);
+  handle.folder ??= folder;
   let over = false, known = false; // known: the content was read, and the page has learned of it
   ready.catch(() => { over = true; });
   const done = (): boolean => over || !loads() || ended.aborted || handle.typed;

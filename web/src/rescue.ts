@@ -18,7 +18,7 @@ const reserveKey = "holdfast:reserve", reserve = /* @__PURE__ */ " ".repeat(32_7
  * No engine gives a site more space than this, in UTF-16 units. A futile attempt would cost a page that ends tens of
  * milliseconds.
  */
-const most = 5 << 20;
+const most = 5_242_880;
 
 /** The keys of the entries of a document begin with this. */
 export const prefixOf = (folder: string): string => `holdfast:draft:${folder}:`;
@@ -85,8 +85,8 @@ export function bound(folder: string, unreadable: Rescue[]): void {
 
 function parsed(value: string | null): Rescue | undefined {
   try {
-    const { draft, number, differences } = JSON.parse(value ?? "") as Rescue;
-    return draft && number && Array.isArray(differences) ? JSON.parse(value ?? "") as Rescue : undefined;
+    const entry = JSON.parse(value ?? "") as Rescue;
+    return entry.draft && entry.number && Array.isArray(entry.differences) ? entry : undefined;
   } catch {
     return undefined; // another program wrote it
   }

@@ -28,7 +28,7 @@ const named = (value: unknown): string =>
   typeof value !== "object" || value === null ? String(value === null ? value : typeof value) : value.constructor?.name || tag(value);
 
 const refused = (what: string): TypeError => new TypeError(
-  `${what}; return a string, an ArrayBuffer or a view of one, a Blob, or an object for JSON`);
+  `${what}; return a string, an ArrayBuffer or a view of one, a Blob or an object`);
 
 /** Lone surrogates have no UTF-8: encoders change them silently. */
 function isWhole(text: string): boolean {
@@ -50,7 +50,7 @@ function json(value: object): string {
   }) as string | undefined;
   const prototype: unknown = Object.getPrototypeOf(value);
   if (text === undefined || (text === "{}" && prototype !== Object.prototype && prototype !== null)) {
-    throw refused(`the snapshot is a ${named(value)}, of which JSON keeps nothing`);
+    throw refused(`the snapshot is a ${named(value)}, whose content JSON leaves out`);
   }
   return text;
 }
@@ -58,7 +58,7 @@ function json(value: object): string {
 /** A copy of content that the page may change afterwards. Throws if the copy would not equal the page's content. */
 export function content(snapshot: Contract.Snapshot | Promise<Contract.Snapshot>): Content | Promise<Content> {
   if (typeof snapshot === "string") {
-    if (!isWhole(snapshot)) throw refused("the snapshot has a lone surrogate, which cannot be saved");
+    if (!isWhole(snapshot)) throw refused("the snapshot has a lone surrogate");
     return snapshot;
   }
   if (typeof snapshot !== "object" || snapshot === null) throw refused(`the snapshot is ${named(snapshot)}`);

@@ -4,6 +4,8 @@ import type * as Contract from "../holdfast";
 import { AutoSave } from "./autosave";
 import type { Early } from "./early";
 import type { Handle } from "./handle";
+import { Journal } from "./journal";
+import { PageSnapshots } from "./page-snapshots";
 import type { Taking } from "./snapshot";
 import { check, refusal, type Saver, type Wire } from "./wire";
 
@@ -19,7 +21,8 @@ export async function startAutoSave(handle: Handle, running: Promise<unknown>, g
   savers: Wire["savers"], call: Wire["call"], journal: Wire["journal"], inTime: Wire["inTime"], deadline: Wire["deadline"], tell: Wire["tell"], error: Wire["error"], previewed: Promise<Early | undefined>): Promise<Saver> {
   let wire: Wire = { handle, holdfast, savers, call, journal, inTime, deadline, tell, error };
   check(wire, snapshot, options);
-  const enough = new Promise<undefined>((done) => given.addEventListener("abort", () => done(undefined)));
+  keepTyped(handle, snapshot, given, holdfast.ownerId, journal);
+  const enough = new Promise<void>((done) => given.addEventListener("abort", () => done()));
   const runs = running.then(() => Promise.race([previewed, new Promise<undefined>((done) => setTimeout(done, previewMs))]));
   const early = await Promise.race([previewed.then((found) => found ?? runs), runs, given.aborted ? undefined : enough]);
   if (early && !given.aborted && !handle.typed) wire = early.wire(wire);
@@ -27,8 +30,23 @@ export async function startAutoSave(handle: Handle, running: Promise<unknown>, g
     const unused = previewed.then((one) => one?.end());
     if (early) await Promise.race([unused.then(() => running), enough]);
   }
-  if (given.aborted) throw refusal(wire, "aborted", "this AutoSave was ended before it was ready");
+  if (given.aborted) throw refusal(wire, "aborted", "it ended before it was ready");
   const autosave = new AutoSave(wire, snapshot, { ...options, signal: given }, handle.begun());
   await autosave.ready;
+  handle.folder = "";
   return autosave;
+}
+
+/** Keeps text that is typed before the AutoSave is ready, if its page ends by then, or its AutoSave. Its runtime may begin several times. */
+function keepTyped(handle: Handle, take: Taking, given: AbortSignal, ownerId: string, post: Wire["journal"]): void {
+  if (handle.kept) return;
+  const snapshots = new PageSnapshots(take), kept = handle.kept = new Journal(snapshots, 0, ownerId, 0, post);
+  const keep = (): void => {
+    kept.folder = handle.folder ?? "";
+    if (handle.typed) kept.keep(snapshots.take());
+  };
+  given.addEventListener("abort", keep);
+  addEventListener("pagehide", keep, { signal: given });
+  // A page that returns from the back/forward cache still has the text.
+  addEventListener("pageshow", () => kept.saved(snapshots.draft, Infinity), { signal: given });
 }

@@ -48,7 +48,7 @@ export const refusal = (wire: Wire, code: string, why: string): Error => wire.er
 
 /** Refuses options that no AutoSave can have. Go checks the rest. */
 export function check(wire: Wire, snapshot: unknown, options: Contract.AutoSaveOptions): void {
-  if (!globalThis.document) throw refusal(wire, "unsupported", "AutoSave saves what a page edits; start it in the page, not in a worker");
+  if (!globalThis.document) throw refusal(wire, "unsupported", "AutoSave needs a page, not a worker");
   const must = (right: boolean, what: string): void => {
     if (!right) throw refusal(wire, "invalid-argument", what);
   };
@@ -81,7 +81,7 @@ export async function merged(merge: Contract.AutoSaveOptions["merge"], { draft, 
 export async function consent(wire: Wire, raw: Told, lease: Contract.ProjectLockLease): Promise<void> {
   const delays: PromiseLike<unknown>[] = [];
   let refused: string | undefined;
-  const refuse = (why = ""): void => void (refused ??= String(why) || "the page that edits has refused");
+  const refuse = (why = ""): void => void (refused ??= String(why) || "the page that edits refused");
   const go = wire.tell(Object.freeze({
     type: raw.type as "lock:handover-requested", at: Date.now(), ownerId: lease.ownerId, resource: lease.resource, leaseId: lease.leaseId,
     lease, from: raw["from"] as string, refuse, waitUntil: (delay: PromiseLike<unknown>) => void delays.push(delay),

@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// typesUnready opens a page that types before it may edit. Its modules have arrived, and the Wasm has not.
+func (w world) typesUnready(t *testing.T, holdfast string) *browser.Tab {
+	t.Helper()
+	tab := w.earlyTab(t, holdfast)
+	tab.MustEval("edits("+onlyPreview+"); type('typed'); null", nil)
+	tab.WaitFor("['preview', 'autosave'].every(name => performance.getEntriesByName(location.origin + `/holdfast-${name}.js`).length)", browser.Limit)
+	tab.WaitFor("autosave.kept && autosave.folder", browser.Limit)
+	return tab
+}
+
+// A page types while it may not edit and the Wasm is loading, and ends before its AutoSave is ready. The next page finds the text.
+func TestTextBeforeReadyOutlivesItsPage(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	for name, end := range map[string]func(tab *browser.Tab){
+		"navigated": func(tab *browser.Tab) { tab.Navigate(w.URL("/blank?elsewhere")) },
+		"disposed": func(tab *browser.Tab) {
+			tab.MustEval("const done = failure(autosave.dispose()); text = 'emptied'; result = await done", nil)
+			assert.Equal(t, "write-failed", browser.Get[event](tab, "result")["code"])
+			tab.MustEval("await hf.close(); null", nil)
+		},
+		"closed": func(tab *browser.Tab) {
+			tab.MustEval("const done = failure(hf.close()); text = 'emptied'; result = await done", nil)
+			assert.Equal(t, "write-failed", browser.Get[event](tab, "result")["code"])
+		},
+	} {
+		eachHost(t, func(t *testing.T, host string) {
+			t.Run(name, func(t *testing.T) {
+				root := fmt.Sprintf("unready %s %s", name, host)
+				tab := w.typesUnready(t, n.never(named(host, root, "Ann")))
+				end(tab)
+				tab.Close()
+				w.finds(t, named(host, root, "Ben"), "typed")
+			})
+		})
+	}
+}
+
+// A page is put into the back/forward cache before its AutoSave is ready, and returns. It saves its text itself, and leaves no draft of it.
+func TestTextBeforeReadyAfterAReturn(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "unready return " + host
+		later, arrive := n.gated(named(host, root, "Ann"))
+		tab := w.typesUnready(t, later)
+		tab.MustEval(asHidden, nil)
+		assert.True(t, browser.Get[bool](tab, inLocalStorage(root, "typed")))
+		tab.MustEval(asShown, nil)
+		assert.False(t, browser.Get[bool](tab, inLocalStorage(root, "typed")))
+		tab.MustEval("type(' on'); null", nil)
+		arrive()
+		tab.WaitFor("told.includes('saved') && autosave.state().phase === 'idle'", browser.Limit)
+		assert.Equal(t, "typed on", browser.Get[string](tab, "await current()"))
+		assert.Empty(t, browser.Get[[]string](tab, "await texts()"))
+		tab.MustEval("dispatchEvent(new PageTransitionEvent('pagehide')); null", nil)
+		assert.False(t, browser.Get[bool](tab, inLocalStorage(root, "typed")), "it is saved")
+		quiet(t, tab)
+	})
+}
+
+// The download of the runtime fails, and the page ends before the next attempt.
+func TestTextBetweenTwoAttemptsOutlivesItsPage(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	root := "unready attempts"
+	gate := make(chan struct{})
+	n.fail("/refused.wasm", func(w http.ResponseWriter, r *http.Request) {
+		<-gate
+		http.NotFound(w, r)
+	})
+	tab := w.typesUnready(t, "{..."+named("worker", root, "Ann")+", wasmURL: '/refused.wasm'}")
+	tab.MustEval("globalThis.first = failure(autosave.ready); null", nil)
+	close(gate)
+	tab.WaitFor("(await first).code === 'load-failed'", browser.Limit)
+	tab.MustEval("type(' on'); setTimeout(() => location.replace('/blank?left')); null", nil)
+	tab.WaitFor("location.search === '?left'", browser.Limit)
+	tab.Quiet("404")
+	tab.Close()
+	w.finds(t, named("worker", root, "Ben"), "typed on")
+}
