@@ -39,7 +39,7 @@ export async function loadedWithin(running: Promise<unknown>, timeoutMs: number 
   const settled = new AbortController(); // a signal may live as long as the page: no listener stays on it
   let timer: ReturnType<typeof setTimeout> | undefined;
   await new Promise<unknown>((resolve, reject) => {
-    const abort = (): void => reject(problem("aborted", "the caller gave up while the runtime loaded"));
+    const abort = (): void => reject(problem("aborted", "the caller gave up"));
     running.then(resolve, reject);
     if (signal?.aborted) abort();
     signal?.addEventListener("abort", abort, { signal: settled.signal });

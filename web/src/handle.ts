@@ -2,7 +2,7 @@
 // meanwhile.
 
 import type * as Contract from "../holdfast";
-import { deadline, inTime } from "./deadline";
+import { deadline, inTime, loadedWithin } from "./deadline";
 import "./dispose";
 import type { Journal } from "./journal";
 import { Listeners } from "./listeners";
@@ -111,7 +111,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
   pin(...args: Parameters<Saver["pin"]>): Promise<Contract.Generation> { return this.#do((saver) => saver.pin(...args)); }
   read(id: string): Promise<Uint8Array> { return this.#do((saver) => saver.read(id)); }
   restore(...args: Parameters<Saver["restore"]>): Promise<Uint8Array> { return this.#do((saver) => saver.restore(...args)); }
-  requestEdit(options?: Parameters<Saver["requestEdit"]>[0]): Promise<void> { return this.#do((saver) => saver.requestEdit(options)); }
+  requestEdit(options?: Parameters<Saver["requestEdit"]>[0]): Promise<void> { return this.#do((saver) => saver.requestEdit(options), options?.signal); }
   dispose(): Promise<void> { return this.leave(deadline()); }
 
   [Symbol.asyncDispose](): Promise<void> { return this.dispose(); }
@@ -138,9 +138,9 @@ export class Handle extends Listeners implements Contract.AutoSave {
   }
 
   /** Calls the AutoSave as soon as it is ready. */
-  async #do<T>(call: (saver: Saver) => Promise<T>): Promise<T> {
+  async #do<T>(call: (saver: Saver) => Promise<T>, signal?: AbortSignal): Promise<T> {
     if (this.#retry) this.#begin();
-    if (!this.#saver) await this.ready;
+    if (!this.#saver) await loadedWithin(this.ready, 0, signal);
     return call(this.#saver!);
   }
 }
