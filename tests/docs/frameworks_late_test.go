@@ -30,6 +30,29 @@ func testHydrated(t *testing.T, chromium *browser.Browser, server *browser.Serve
 	tab.Close()
 }
 
+// The user types before the component has a Holdfast. The text becomes the content if there is none, and otherwise a draft.
+func testWaiting(t *testing.T, chromium *browser.Browser, server *browser.Server) {
+	for _, word := range []string{"first", "second"} {
+		tab := chromium.Open(t, strings.Replace(server.URL("/app"), "localhost", "waiting.localhost", 1))
+		tab.MustEval("show('Waiting')", nil)
+		tab.WaitFor("!!"+field, browser.Limit)
+		tab.MustEval(field+".value = '"+word+"'; "+field+".dispatchEvent(new InputEvent('input', {bubbles: true})); give(); null", nil)
+		edits(tab)
+		tab.WaitFor("autosave.state().phase === 'idle' && "+field+".value === 'first'", browser.Limit)
+		texts := browser.Get[[]string](tab, "await Promise.all((await autosave.drafts()).map(async ({id}) => new TextDecoder().decode(await autosave.read(id))))")
+		if word == "first" {
+			assert.Empty(t, texts)
+			assert.Equal(t, "first", browser.Get[string](tab, "new TextDecoder().decode(await autosave.read('current').catch(() => new Uint8Array()))"))
+		} else {
+			assert.Equal(t, []string{"second"}, texts)
+		}
+		tab.MustEval("await holdfast.close(); null", nil)
+		tab.MustEval("show()", nil)
+		quiet(tab)
+		tab.Close()
+	}
+}
+
 // reader opens two tabs with the part Slow. The first one edits and has loaded "one". Nobody has typed there.
 func reader(t *testing.T, chromium *browser.Browser, url string) (tab, other *browser.Tab) {
 	tab, other = chromium.Open(t, url), chromium.Open(t, url)

@@ -54,6 +54,7 @@ func TestFrameworks(t *testing.T) {
 				t.Run("path/"+part, func(t *testing.T) { testPath(t, chromium, server, part) })
 			}
 			t.Run("late", func(t *testing.T) { testLateContent(t, chromium, server) })
+			t.Run("waiting", func(t *testing.T) { testWaiting(t, chromium, server) })
 			t.Run("renamed", func(t *testing.T) { testRenamed(t, chromium, server) })
 			t.Run("refreshed", func(t *testing.T) { testRefreshed(t, chromium, server) })
 			t.Run("suspended", func(t *testing.T) { testSuspended(t, chromium, server) })

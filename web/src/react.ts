@@ -45,7 +45,8 @@ interface Page { snapshot: Taking; options: BindingOptions; kept?: Taken | undef
 export function useAutoSave(holdfast: Holdfast | undefined, snapshot: Taking, options: BindingOptions = {}) {
   const key = keyOf(options);
   const bound = useRef<Binding>(undefined);
-  const marked = useRef(false);
+  const marked = useRef<string>(undefined); // the document with a mark since the last commit, or since there is no Holdfast
+  const document = useLatest(key);
   // One for each document: the text of one document never becomes that of the next.
   const page = useMemo((): Page => ({ snapshot, options }), [holdfast, key]);
   const [listeners] = useState(() => new Set<() => void>());
@@ -66,6 +67,7 @@ export function useAutoSave(holdfast: Holdfast | undefined, snapshot: Taking, op
       ...(merge && { merge: (sides) => page.options.merge?.(sides) }),
       ...(load && { load: (content) => page.options.load?.(content) }),
     }, () => listeners.forEach((listener) => listener()));
+    if (marked.current === key) binding.markDirty(); // before there was a Holdfast
     listeners.forEach((listener) => listener());
     return () => {
       binding.end();
@@ -76,8 +78,8 @@ export function useAutoSave(holdfast: Holdfast | undefined, snapshot: Taking, op
 
   // AutoSave may have read a text that was marked before this commit with the function of an earlier commit.
   useLayout(() => {
-    if (marked.current) bound.current?.markDirty();
-    marked.current = false;
+    if (marked.current !== undefined) bound.current?.markDirty();
+    if (bound.current || marked.current !== key) marked.current = undefined;
   });
 
   const subscribe = useCallback((listener: () => void) => {
@@ -86,7 +88,7 @@ export function useAutoSave(holdfast: Holdfast | undefined, snapshot: Taking, op
   }, [listeners]);
   const view = useSyncExternalStore(subscribe, () => bound.current?.view ?? unbound, () => unbound);
   const markDirty = useCallback(() => {
-    marked.current = true;
+    marked.current = document.current;
     bound.current?.markDirty();
   }, []);
   return { ...view, markDirty };

@@ -3,6 +3,7 @@
 import { refreshed } from "./refresh.js";
 import { StrictMode, Suspense, use, useEffect, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
+import { createHoldfast } from "holdfast";
 import { useAutoSave, useEditor, useHoldfast } from "holdfast/react";
 import { Board } from "./Board.jsx";
 import { Notes } from "./Notes.jsx";
@@ -100,7 +101,19 @@ function Renamed() {
   return <textarea ref={field} readOnly={readOnly} onInput={markDirty} aria-label={ownerName} />;
 }
 
-const parts = { Renamed, Notes, Board, Uncontrolled, Other, Suspending, Pages, Turning, Turned, Refreshed };
+/** The Holdfast comes later than the component. */
+function Waiting() {
+  const [holdfast, setHoldfast] = useState();
+  const field = useRef(null);
+  const { autosave, readOnly, markDirty } = useAutoSave(holdfast, () => field.current.value, {
+    path: ["waiting"],
+    load: (content) => { field.current.value = new TextDecoder().decode(content); },
+  });
+  Object.assign(globalThis, { give: () => setHoldfast(createHoldfast()), autosave, holdfast });
+  return <textarea ref={field} readOnly={readOnly} onInput={markDirty} aria-label="Waiting" />;
+}
+
+const parts = { Waiting, Renamed, Notes, Board, Uncontrolled, Other, Suspending, Pages, Turning, Turned, Refreshed };
 let root;
 globalThis.show = (name) => {
   const Part = parts[name];
