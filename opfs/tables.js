@@ -86,6 +86,7 @@ class Table {
   #wrote = -Infinity; // when this client last wrote
   #awaited = 0; // the write after which others were not let in at once, since the file was opened
   #follows = false; // this client has written soon after a write
+  #overtaken = 0; // how many decisions in a row were made on an old content
   #deciding = 0; // the time until which the client that received the content may decide again
   /** @type {Promise<unknown>} */
   #last = Promise.resolve(); // of the asynchronous steps
@@ -149,7 +150,9 @@ class Table {
     const content = this.#content;
     const same = content.length === expected.length && content.every((byte, i) => byte === expected[i]);
     if (same) this.#write(patches, size);
-    const again = !same && size >= 0 && this.#channel && this.#may();
+    if (size >= 0) this.#overtaken = same ? 0 : this.#overtaken + 1;
+    // A hidden page may be frozen before it decides. But without this time it would be overtaken for ever.
+    const again = !same && size >= 0 && this.#channel && (this.#may() || this.#overtaken > 1);
     this.#deciding = again ? this.#used + decideMs : 0;
     // A client that only reads does not begin to keep the file.
     if (patches.length) this.#kept = true;

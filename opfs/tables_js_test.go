@@ -74,6 +74,30 @@ func TestHiddenPageClosesTable(t *testing.T) {
 	assert.True(t, tableIsOpen(t, c.steps.file.dir))
 }
 
+// Others write each time that a hidden page has decided on the content before. The page decides in the end, so that it can
+// renew and release its leases.
+func TestHiddenPageIsNotOvertakenForEver(t *testing.T) {
+	root := newRoot()
+	c, other := keeper(t, root), keeper(t, root)
+	for _, hidden := range []*FileLocks{c, other} {
+		makeStep(t, hidden)
+		must(hidden.steps.file.tables.Call("keep", false))
+	}
+	decided := 0
+	c.steps.hook = func(step string) {
+		if step != "decided" {
+			return
+		}
+		if decided++; decided < 10 && !tableIsOpen(t, c.steps.file.dir) {
+			makeStep(t, other)
+		}
+	}
+	makeStep(t, c)
+	c.steps.hook = nil
+	assert.Less(t, decided, 10)
+	assert.False(t, tableIsOpen(t, c.steps.file.dir))
+}
+
 // A client closes the table for each client that asks, also for one in another thread.
 func TestClientClosesTableForOthers(t *testing.T) {
 	root := newRoot()
