@@ -22,22 +22,23 @@ type alive struct {
 
 // begin opens a file of a new name, unless one is open.
 func (a *alive) begin(ctx context.Context) (begun bool, err error) {
-	if a.file != nil {
+	if a.file != nil && !a.file.ended() {
 		return false, nil
 	}
 	silent := 0
 	for pause := shortest; ; pause = longer(pause) {
-		a.id = lock.NewID()
-		file, err := a.dir.file(ctx, a.id, true)
+		id := lock.NewID()
+		file, err := a.dir.file(ctx, id, true)
 		if err != nil {
 			return false, err
 		}
-		a.file, err = openHandle(ctx, file)
+		opened, err := openHandle(ctx, file)
 		if unanswered(err) {
 			silent++
 		}
 		switch {
 		case err == nil:
+			a.id, a.file = id, opened
 			return true, nil
 		case silent == openings:
 			return false, a.dir.explain(ctx, a.dir.String(), err)

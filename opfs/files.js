@@ -50,15 +50,17 @@ export class Files {
 
   /**
    * Opens a file. The result has the methods of a FileSystemSyncAccessHandle, but they return promises, and a buffer
-   * passed to write no longer belongs to the caller.
+   * passed to write no longer belongs to the caller. ended reports whether the worker has ended that had the file open.
    * @param {unknown} file a FileSystemFileHandle
    */
   async open(file) {
     const handle = ++this.#handles;
     /** @param {string} name @param {unknown[]} args */
     const ask = (name, ...args) => this.#ask(name, handle, ...args);
-    await ask("open", file);
+    const opened = ask("open", file), worker = this.#worker;
+    await opened;
     return {
+      ended: () => this.#worker !== worker,
       getSize: () => ask("getSize"),
       flush: () => ask("flush"),
       close: () => ask("close"),

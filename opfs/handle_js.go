@@ -79,6 +79,19 @@ func openFile(file safejs.Value) (promise safejs.Value, err error) {
 	return file.Call("createSyncAccessHandle")
 }
 
+// ended reports whether the helper that had the file open has ended, so that the file is closed.
+func (h *handle) ended() bool {
+	if !helped() {
+		return false
+	}
+	ended, err := h.value.Call("ended")
+	if err != nil {
+		return false
+	}
+	yes, _ := ended.Bool()
+	return yes
+}
+
 // close closes the handle; afterwards the file can be opened and removed.
 func (h *handle) close() {
 	closing, err := h.value.Call("close")

@@ -137,3 +137,29 @@ func TestCallsFailWithoutHelper(t *testing.T) {
 		})
 	}
 }
+
+// The helper of a page is replaced, so the browser closes the page's liveness file. The page keeps the locks that nobody
+// has taken from it by then, and no other client counts it as gone afterwards.
+func TestLocksOutliveTheirHelper(t *testing.T) {
+	UseHelper(made("files.js", "new module.Files(() => self.helper = new Worker('/package/testdata/helper.js', {type: 'module'}))"))
+	t.Cleanup(func() { must(helper.Call("close")); UseHelper(safejs.Value{}) })
+	root := newRoot()
+	c, other := newClient(t, root), startPeer(t, root, safejs.Null())
+	recoveries := 0
+	c.steps.options.Warn = func(string) { recoveries++ }
+	g, err := c.Request(t.Context(), want("x"))
+	require.NoError(t, err)
+	must(must(must(safejs.Global().Get("Function")).New("helper.onerror(new ErrorEvent('error', {message: 'planted'}))")).Invoke())
+	makeStep(t, c)
+
+	other.tell("request", "x")
+	inLine(t, c, 1)
+	<-time.After(2 * sweeping)
+	state, err := c.Query(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, state.Pending, 1)
+	assert.False(t, lost(g))
+	assert.Zero(t, recoveries)
+	require.NoError(t, g.Release(t.Context()))
+	other.expect("granted")
+}

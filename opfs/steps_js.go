@@ -83,8 +83,11 @@ func (c *steps) step(ctx context.Context, change func(*session) error) (suspects
 	if c.life.Err() != nil {
 		return suspects{}, context.Cause(c.life)
 	}
+	rested := c.liveness.alive.file == nil
 	begun, err := c.liveness.begin(ctx)
-	if begun {
+	if begun && !rested {
+		c.move()
+	} else if begun {
 		c.notifier.listen()
 		c.begun()
 	}
@@ -93,6 +96,14 @@ func (c *steps) step(ctx context.Context, change func(*session) error) (suspects
 	}
 	c.at("alive")
 	return c.stepLocked(ctx, change)
+}
+
+// move gives the entries of this client to its new liveness file: the worker that had the former one open has ended.
+func (c *steps) move() {
+	c.own = slices.DeleteFunc(c.own, func(e *entry) bool { return e.state == present })
+	for _, e := range c.own {
+		e.client = c.liveness.alive.id
+	}
 }
 
 // stepLocked is step for a caller that has the turn and an open liveness file.

@@ -200,15 +200,18 @@ func (t *table) knows(client string) bool {
 }
 
 // agree reconciles the table with what a client knows of itself. It removes the client's entries that the client does
-// not know. It puts back a missing entry if the table recovers and nobody else holds the names. Other missing entries
-// are lost.
+// not know, and takes over those that the client made under an earlier id. It puts back a missing entry if the table
+// recovers and nobody else holds the names. Other missing entries are lost.
 func (t *table) agree(client string, own []*entry) (changed bool) {
 	known := func(id string) bool { return slices.ContainsFunc(own, func(e *entry) bool { return e.id == id }) }
 	before := len(t.queue)
 	t.queue = slices.DeleteFunc(t.queue, func(e *entry) bool { return e.client == client && !known(e.id) })
 	changed = len(t.queue) != before
 	for _, mine := range own {
-		if t.recovery != nil && t.find(mine.id) == nil && t.putBack(mine) {
+		if e := t.find(mine.id); e != nil {
+			changed = changed || e.client != client
+			e.client = client
+		} else if t.recovery != nil && t.putBack(mine) {
 			changed = true
 		}
 	}
