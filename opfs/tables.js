@@ -151,9 +151,10 @@ class Table {
     const same = content.length === expected.length && content.every((byte, i) => byte === expected[i]);
     if (same) this.#write(patches, size);
     if (size >= 0) this.#overtaken = same ? 0 : this.#overtaken + 1;
-    // A hidden page may be frozen before it decides. But without this time it would be overtaken for ever.
+    // A hidden page may be frozen before it decides, and a page whose thread is busy decides late. But each of them would
+    // be overtaken for ever.
     const again = !same && size >= 0 && this.#channel && (this.#may() || this.#overtaken > 1);
-    this.#deciding = again ? this.#used + decideMs : 0;
+    this.#deciding = again ? this.#used + decideMs * Math.min(this.#overtaken, 10) : 0;
     // A client that only reads does not begin to keep the file.
     if (patches.length) this.#kept = true;
     if (!again && (!keep || !this.#kept || !this.#channel || !this.#may())) this.#pass();

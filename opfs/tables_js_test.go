@@ -98,6 +98,30 @@ func TestHiddenPageIsNotOvertakenForEver(t *testing.T) {
 	assert.False(t, tableIsOpen(t, c.steps.file.dir))
 }
 
+// A page decides slowly, because its thread is busy, and another client writes each time that it may. The page decides in
+// the end.
+func TestSlowPageIsNotOvertakenForEver(t *testing.T) {
+	root := newRoot()
+	c, other := keeper(t, root), keeper(t, root)
+	makeStep(t, c)
+	makeStep(t, other)
+	decided := 0
+	var writing sync.WaitGroup
+	c.steps.hook = func(step string) {
+		if step != "decided" {
+			return
+		}
+		if decided++; decided < 10 {
+			writing.Go(func() { makeStep(t, other) })
+			<-time.After(35 * time.Millisecond)
+		}
+	}
+	makeStep(t, c)
+	c.steps.hook = nil
+	writing.Wait()
+	assert.Less(t, decided, 10)
+}
+
 // A client closes the table for each client that asks, also for one in another thread.
 func TestClientClosesTableForOthers(t *testing.T) {
 	root := newRoot()
