@@ -202,6 +202,27 @@ func TestAbortBeforeGrantRunsNoCallback(t *testing.T) {
 	}
 }
 
+// A request over a file that is aborted while the runtime is loading ends at once, as in the browser.
+func TestAbortWhileLoadingSettlesAtOnce(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		tab := w.Open(t, w.URL("/blank"))
+		begin(tab, "")
+		tab.MustEval(withoutWebLocks+"await start("+n.never(filesAt(host, "abort while loading "+host, "Ann"))+"); null", nil)
+		tab.MustEval(`
+			const controller = new AbortController()
+			globalThis.ran = false
+			hf.locks.request('x', {signal: controller.signal}, () => { ran = true }).catch(reason => { globalThis.said = reason })
+			setTimeout(() => controller.abort('enough'))
+			null`, nil)
+		tab.WaitFor("globalThis.said", browser.Limit)
+		assert.Equal(t, "enough", browser.Get[string](tab, "String(said)"))
+		assert.False(t, browser.Get[bool](tab, "ran"))
+		tab.Close()
+	})
+}
+
 // abortScript defines abortRounds, which aborts at one of three moments and returns the errors.
 const abortScript = `
 const abortOnce = async (locks, i) => {

@@ -132,7 +132,7 @@ class Holdfast extends Target implements Contract.Holdfast {
 
   /** Ends the runtime and releases its locks; it begins anew when the page is shown. */
   #sleep(): void {
-    this.#lose(problem("lease-lost", "the page was put to sleep, and holds nothing", "renew"), "lease-lost", ({ signal }) =>
+    this.#lose(problem("lease-lost", "the page was put to sleep", "renew"), "lease-lost", ({ signal }) =>
       new Promise((begun, failed) => addEventListener("pageshow", () => this.#begin().then(begun, failed), { once: true, signal })));
   }
 
@@ -223,9 +223,9 @@ class Holdfast extends Target implements Contract.Holdfast {
   /** Calls Go once it runs; settles with an error of Holdfast whatever happens to Go. */
   #call(method: Method, arg?: unknown, signal?: AbortSignal, callback?: Callback, operation?: Contract.Operation): Promise<unknown> {
     if (this.#over) return Promise.reject(this.#over);
-    const answer = this.#host ? this.#host.call(method, arg, signal, callback)
-      : this.#running.then((host) => host.call(method, arg, signal, callback));
-    return this.#settling(answer, operation);
+    const host = async (): Promise<SharedHost> => (await loadedWithin(this.#running, 0, signal), this.#running);
+    const call = async (): Promise<unknown> => (this.#host ?? await host()).call(method, arg, signal, callback);
+    return this.#settling(call(), operation);
   }
 
   /** The promise, or the end of this Holdfast if that comes first. */
