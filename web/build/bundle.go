@@ -96,7 +96,7 @@ func bundle(e entry, root, dir, version, wasmExec string) error {
 		Sourcemap:         api.SourceMapLinked,
 		External:          e.external,
 		Inject:            inject,
-		Define:            map[string]string{"__VERSION__": strconv.Quote(version)},
+		Define:            map[string]string{"__VERSION__": strconv.Quote(version), "__TIME_STANDS_STILL__": "false"},
 		Plugins:           []api.Plugin{toolchain(wasmExec)},
 		LogLevel:          api.LogLevelSilent, // the build returns the errors
 	}

@@ -18,7 +18,8 @@ func wrap(o *api.BuildOptions) {
 	o.Format = api.FormatIIFE
 	o.GlobalName = "wrapped"
 	o.Define["import.meta.url"] = `"https://holdfast.test/"`
-	o.Define["Go"] = "globalThis.Go" // wasm_exec.js defines it there
+	o.Define["Go"] = "globalThis.Go"           // wasm_exec.js defines it there
+	o.Define["__TIME_STANDS_STILL__"] = "true" // until a test advances it
 	o.Banner = map[string]string{"js": "export default function(globalThis){const{" + strings.ReplaceAll(wrappedGlobals, " ", ",") + "}=globalThis;"}
 	o.Footer = map[string]string{"js": "return wrapped}"}
 	o.Plugins = append(o.Plugins, siblings)

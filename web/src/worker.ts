@@ -40,10 +40,12 @@ const tell = (client: number, event: RawEvent): void => {
   if (add({ kind: "event", client, event }, event) === 1) sendLater(answerTurns);
 };
 
+declare const __TIME_STANDS_STILL__: boolean;
 let program: Promise<Open> | undefined;
 const clients = new Map<number, Promise<Exports>>();
 const journals = new Journals();
-const tables = new Tables();
+// Where time stands still, no client lets others wait for a step that may follow.
+const tables = __TIME_STANDS_STILL__ ? new Tables(undefined, undefined, 0) : new Tables();
 const port = new Port();
 /** The functions that the page's answers call, by the numbers of the locks that it holds for Go. */
 const news = new Map<string, (reason: unknown) => void>();
