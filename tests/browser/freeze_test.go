@@ -49,6 +49,7 @@ func TestFrozenTab(t *testing.T) {
 			assert.Equal(t, 0, browser.Get[int](observer, "own.filter(n => n.what.includes('Error')).length"))
 
 			way.run(tab)
+			// The errors arrive, but a busy browser runs timers before them.
 			tab.WaitFor("at(own, who, 'AbortError of page')", browser.Limit)
 			observer.WaitFor("at(seen, 'tab-worker', 'AbortError of worker')", browser.Limit)
 			first := browser.Get[[]string](tab, fmt.Sprintf(
@@ -59,7 +60,6 @@ func TestFrozenTab(t *testing.T) {
 			if way.name == "freeze" {
 				assert.Equal(t, "resume", first[0], "the event comes before any task")
 			}
-			assert.Contains(t, first, "AbortError of page")
 		})
 	}
 }
