@@ -31,6 +31,7 @@ func (r *run) last(tab *browser.Tab, d *document) {
 	p := &opened{tab: tab, sessions: []*session{s}}
 	for limit := time.Now().Add(2 * patience); r.inspect(p, s, true) && r.oracle.waiting(d) && time.Now().Before(limit); {
 		time.Sleep(200 * time.Millisecond)
+		r.controls()
 	}
 	var found seen
 	if err := tab.Eval(fmt.Sprintf("await sessions.get(%q).inspect(true)", s.id), &found); err != nil {

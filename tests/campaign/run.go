@@ -219,6 +219,7 @@ func (r *run) work(pause time.Duration) {
 		}
 		r.undoDue(time.Now())
 		if time.Since(r.looked) > time.Second {
+			r.controls()
 			r.inspectAll(false)
 			r.looked = time.Now()
 		}
@@ -237,6 +238,18 @@ func (r *run) undoDue(now time.Time) {
 		u.do()
 		return true
 	})
+}
+
+// controls reads, in a page that does not end, which ends the browser announced to their pages.
+func (r *run) controls() {
+	sessions := browser.Get[[]string](r.warden, `const keys = Object.keys(localStorage).filter(key => key.startsWith('announced:'))
+		for (const key of keys) localStorage.removeItem(key)
+		keys.map(key => key.slice('announced:'.length))`)
+	for _, id := range sessions {
+		e := entry{What: "announced", Session: id, At: clock()}
+		r.log.entry(r.oracle, e)
+		r.oracle.heard(nil, e)
+	}
 }
 
 // inspectAll inspects every document that a page has open.

@@ -85,12 +85,11 @@ function answered(asked, { kind, id, file, error }) {
 const sessions = new Map();
 globalThis.sessions = sessions;
 
-// The control of an end: what the browser lets a page write as it ends. The next page reads that.
+// The control of an end: what the browser lets a page write as it ends. The campaign reads it in another page: this
+// process could still see what the browser has lost, which the log tells.
 const announced = "announced:";
 for (const key of Object.keys(localStorage)) {
-  if (!key.startsWith(announced)) continue;
-  note("announced", key.slice(announced.length));
-  localStorage.removeItem(key);
+  if (key.startsWith(announced)) note("sees its control", key.slice(announced.length));
 }
 for (const type of ["pagehide", "freeze"]) {
   addEventListener(type, () => {
