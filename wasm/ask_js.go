@@ -13,10 +13,6 @@ import (
 	"github.com/holdfast-dev/holdfast/jsbridge"
 )
 
-func init() {
-	methods["answer"] = (*service).answer
-}
-
 // questions are those that the page has not answered yet, by their numbers.
 type questions struct {
 	mu    sync.Mutex
@@ -64,8 +60,7 @@ func (a *asker) ask(ctx context.Context, event map[string]any) (safejs.Value, er
 	a.tell(event)
 	select {
 	case v := <-answer:
-		r := reader{v: v}
-		if why := r.text("failed"); why != "" {
+		if why := jsbridge.Property(v, "failed"); why != "" {
 			return v, errors.New(why)
 		}
 		return v, nil
@@ -74,16 +69,15 @@ func (a *asker) ask(ctx context.Context, event map[string]any) (safejs.Value, er
 	}
 }
 
-// answer takes the page's answer to a question.
-func (s *service) answer(_ context.Context, arg, _ safejs.Value) (any, error) {
-	r := reader{v: arg}
-	n := r.whole("ask")
+// answer takes the page's answer to a question. It crosses as an object, because it can contain the bytes of a text.
+func (s *service) answer(args []safejs.Value) (any, error) {
+	n := int(jsbridge.Number(args[0], "ask"))
 	s.asked.mu.Lock()
 	answer := s.asked.waits[n]
 	delete(s.asked.waits, n)
 	s.asked.mu.Unlock()
 	if answer != nil {
-		answer <- arg
+		answer <- args[0]
 	}
 	return nil, nil
 }
@@ -95,6 +89,5 @@ func (s *service) token(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	r := reader{v: v}
-	return r.text("token"), nil // of another type it is empty, which is no token
+	return jsbridge.Property(v, "token"), nil // of another type it is empty, which is no token
 }

@@ -5,12 +5,11 @@ package main
 import (
 	"context"
 
-	"github.com/hack-pad/safejs"
-
 	"github.com/holdfast-dev/holdfast/jsbridge"
+	"github.com/holdfast-dev/holdfast/wasm/options"
 )
 
-func (e *editor) history(ctx context.Context, _ reader) (any, error) {
+func (e *editor) history(ctx context.Context, _ *options.Reader) (any, error) {
 	all, err := e.saver.History(ctx)
 	if err != nil {
 		return nil, err
@@ -22,22 +21,22 @@ func (e *editor) history(ctx context.Context, _ reader) (any, error) {
 	return jsbridge.JSON(values), nil
 }
 
-func (e *editor) read(ctx context.Context, arg reader) (any, error) {
-	return content(e.saver.Read(ctx, arg.text("id")))
+func (e *editor) read(ctx context.Context, arg *options.Reader) (any, error) {
+	return content(e.saver.Read(ctx, arg.Text("id")))
 }
 
-func (e *editor) restore(ctx context.Context, arg reader) (any, error) {
-	value, err := content(e.saver.Restore(ctx, arg.text("id")))
+func (e *editor) restore(ctx context.Context, arg *options.Reader) (any, error) {
+	value, err := content(e.saver.Restore(ctx, arg.Text("id")))
 	return e.done(ctx, value, err)
 }
 
-func (e *editor) pin(ctx context.Context, arg reader) (any, error) {
-	id, name := arg.text("id"), arg.text("name")
-	if _, there := arg.get("name", safejs.TypeString, "a string"); !there {
-		arg.fault("name", "must be a string; an empty one lets the generation go")
+func (e *editor) pin(ctx context.Context, arg *options.Reader) (any, error) {
+	id, name := arg.Text("id"), arg.Text("name")
+	if !arg.Has("name") {
+		arg.Fault("name", "must be a string; an empty one lets the generation go")
 	}
-	if arg.err != nil {
-		return nil, arg.err
+	if err := arg.Err(); err != nil {
+		return nil, err
 	}
 	g, err := e.saver.Pin(ctx, id, name)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/opfs"
 	"github.com/holdfast-dev/holdfast/remote"
+	"github.com/holdfast-dev/holdfast/wasm/options"
 )
 
 // editor is one AutoSave of the page.
@@ -35,7 +36,7 @@ type editors struct {
 }
 
 // autosaveMethods are the methods of an AutoSave that the facade can call. Their argument contains its number.
-var autosaveMethods = map[string]func(e *editor, ctx context.Context, arg reader) (any, error){
+var autosaveMethods = map[string]func(e *editor, ctx context.Context, arg *options.Reader) (any, error){
 	"mark":    (*editor).mark,
 	"flush":   (*editor).flush,
 	"history": (*editor).history,
@@ -54,40 +55,38 @@ var autosaveMethods = map[string]func(e *editor, ctx context.Context, arg reader
 func init() {
 	methods["autosave"] = (*service).autosave
 	for name, m := range autosaveMethods {
-		methods[name] = func(s *service, ctx context.Context, arg, _ safejs.Value) (any, error) {
-			r := reader{v: arg}
+		methods[name] = func(s *service, ctx context.Context, arg *options.Reader, _ safejs.Value) (any, error) {
 			s.editors.mu.Lock()
-			e := s.editors.all[int(r.number("saver", 0))]
+			e := s.editors.all[arg.Whole("saver")]
 			s.editors.mu.Unlock()
 			if e == nil || e.running() == nil {
 				return nil, autosave.ErrDisposed
 			}
-			if limit := r.duration("limitMs", 0); limit != 0 {
+			if limit := arg.Duration("limitMs", 0); limit != 0 {
 				var stop context.CancelFunc
 				ctx, stop = context.WithTimeout(ctx, limit)
 				defer stop()
 			}
-			if saver := e.running(); saver != nil && r.flag("marked") {
+			if saver := e.running(); saver != nil && arg.Flag("marked", false) {
 				saver.MarkDirty()
 			}
-			return m(e, ctx, r)
+			return m(e, ctx, arg)
 		}
 	}
 }
 
 // autosave starts an AutoSave. It returns when it is known whether the page edits.
-func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error) {
-	r := reader{v: arg}
-	e := &editor{asker: asker{s: s, id: int(r.number("saver", 0))}, before: r.text("folder")}
+func (s *service) autosave(ctx context.Context, arg *options.Reader, _ safejs.Value) (any, error) {
+	e := &editor{asker: asker{s: s, id: arg.Whole("saver")}, before: arg.Text("folder")}
 	ctx, stop := context.WithTimeout(ctx, startLimit)
 	defer stop()
-	config := r.autosave()
-	config.Locks = s.locksWithin(&r)
-	if r.flag("onReadonly") {
+	config := arg.AutoSave()
+	config.Locks = s.locksWithin(arg)
+	if arg.Flag("onReadonly", false) {
 		config.Lock.OnReadonly = func(event lock.Event) { e.tell(encodeEvent(event)) }
 	}
-	if r.err != nil {
-		return nil, r.err
+	if err := arg.Err(); err != nil {
+		return nil, err
 	}
 	if !config.Disabled {
 		if err := e.prepare(ctx, &config); err != nil {
@@ -96,7 +95,7 @@ func (s *service) autosave(ctx context.Context, arg, _ safejs.Value) (any, error
 		}
 	}
 	config.Snapshot, config.Listener, config.OnHandover = e.snapshot, e.publish, e.veto
-	if r.flag("merge") {
+	if arg.Flag("merge", false) {
 		config.Merge = e.merge
 	}
 	s.editors.mu.Lock()
@@ -172,22 +171,12 @@ func givenUp(ctx context.Context, err error) error {
 
 // locksWithin returns the locks of an AutoSave: within the lease that lock.within names, if any. The first acquisition
 // gets the locks that the page holds already.
-func (s *service) locksWithin(r *reader) autosave.Locks {
-	lent := r.whole("lent")
-	v, ok := r.get("lock", safejs.TypeObject, "an object")
-	if !ok {
-		return nested{Manager: s.manager, lent: lent}
+func (s *service) locksWithin(arg *options.Reader) autosave.Locks {
+	locks := nested{Manager: s.manager, lent: arg.Whole("lent")}
+	if inner := arg.Inner("lock"); inner != nil {
+		locks.within = s.outer(inner)
 	}
-	inner := reader{v: v, prefix: "lock."}
-	id := inner.text("within")
-	lease, held := s.manager.Lease(id)
-	if id != "" && !held {
-		inner.fault("within", "must be a lease that is still held")
-	}
-	if r.err == nil {
-		r.err = inner.err
-	}
-	return nested{s.manager, lease, lent}
+	return locks
 }
 
 // nested are the locks of a manager that are taken within a lease; the zero lease is none.
@@ -199,30 +188,6 @@ type nested struct {
 
 func (n nested) Acquire(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error) {
 	return n.Manager.Acquire(jsbridge.Lent(lock.Within(ctx, n.within), n.lent), opts)
-}
-
-// autosave reads the options of initAutoSave.
-func (r *reader) autosave() autosave.Config {
-	c := autosave.Config{
-		Disabled:  !r.flagOr("enabled", true),
-		NoStandby: !r.flagOr("standby", true),
-		Debounce:  r.duration("debounceMs", 0),
-		Idle:      r.duration("idleMs", 0),
-		Shown:     r.text("shown"),
-		Lineage:   r.text("lineage"),
-		Dirty:     r.flag("dirty"),
-		Limits:    autosave.Limits{MaxGenerations: r.whole("maxGenerations"), MaxBytes: int64(r.whole("maxBytes")), Keep: autosave.Keep(r.choice("keep"))},
-	}
-	if v, ok := r.get("lock", safejs.TypeObject, "an object"); ok {
-		inner := reader{v: v, prefix: "lock."}
-		c.Lock = inner.acquire()
-		if r.err == nil {
-			r.err = inner.err
-		}
-	}
-	c.Lock.LeaseID = "" // each acquisition has an id of its own
-	r.document(&c)
-	return c
 }
 
 func (e *editor) forget() {
@@ -264,7 +229,7 @@ func (e *editor) running() *autosave.Saver {
 }
 
 // mark does nothing: every call already carries the mark.
-func (e *editor) mark(context.Context, reader) (any, error) { return nil, nil }
+func (e *editor) mark(context.Context, *options.Reader) (any, error) { return nil, nil }
 
 // done delivers the events of an operation to the facade before its result, if its deadline leaves time for that.
 func (e *editor) done(ctx context.Context, value any, err error) (any, error) {
@@ -278,7 +243,7 @@ func (e *editor) done(ctx context.Context, value any, err error) (any, error) {
 	return value, err
 }
 
-func (e *editor) flush(ctx context.Context, _ reader) (any, error) {
+func (e *editor) flush(ctx context.Context, _ *options.Reader) (any, error) {
 	g, err := e.saver.FlushNow(ctx)
 	if err != nil {
 		return nil, err
@@ -286,24 +251,24 @@ func (e *editor) flush(ctx context.Context, _ reader) (any, error) {
 	return e.done(ctx, jsbridge.JSON(encodeGeneration(g)), nil)
 }
 
-func (e *editor) edit(ctx context.Context, arg reader) (any, error) {
-	opts := autosave.EditOptions{Force: arg.flag("force"), Grace: arg.duration("graceMs", time.Nanosecond)}
-	if arg.err != nil {
-		return nil, arg.err
+func (e *editor) edit(ctx context.Context, arg *options.Reader) (any, error) {
+	opts := autosave.EditOptions{Force: arg.Flag("force", false), Grace: arg.Duration("graceMs", time.Nanosecond)}
+	if arg.Err() != nil {
+		return nil, arg.Err()
 	}
 	return e.done(ctx, nil, e.saver.RequestEdit(ctx, opts))
 }
 
-func (e *editor) suspend(ctx context.Context, _ reader) (any, error) {
+func (e *editor) suspend(ctx context.Context, _ *options.Reader) (any, error) {
 	defer e.rest(ctx)
 	return e.done(ctx, nil, e.saver.Suspend(ctx))
 }
 
-func (e *editor) resume(ctx context.Context, _ reader) (any, error) {
+func (e *editor) resume(ctx context.Context, _ *options.Reader) (any, error) {
 	return e.done(ctx, nil, e.saver.Resume(ctx))
 }
 
-func (e *editor) dispose(ctx context.Context, _ reader) (any, error) {
+func (e *editor) dispose(ctx context.Context, _ *options.Reader) (any, error) {
 	defer e.forget()
 	err := e.saver.Dispose(ctx)
 	e.rest(ctx)

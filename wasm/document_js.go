@@ -26,18 +26,6 @@ func (s *service) folder(path []string) string {
 	return root
 }
 
-// document reads into the lock of an AutoSave which document of the project it is for.
-func (r *reader) document(c *autosave.Config) {
-	path := r.path("path")
-	if len(c.Lock.Path) > 0 && lock.Name("", c.Lock.Path) != lock.Name("", path) {
-		r.fault("lock.path", "must be the same as path; give path alone")
-	}
-	c.Lock.Path = path
-	if r.err == nil {
-		r.err = autosave.CheckDocument(c.Lock)
-	}
-}
-
 var errSilent = errors.New("the browser's file storage does not answer; close all tabs of this site, or restart the browser")
 
 // store returns the place where the document is saved: the server, if there is one, with the history in this browser.

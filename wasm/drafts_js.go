@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/autosave"
 	"github.com/holdfast-dev/holdfast/jsbridge"
+	"github.com/holdfast-dev/holdfast/wasm/options"
 )
 
 // sealLimit bounds how long the page may take to store its unsaved text. rescueLimit bounds how long one question waits
@@ -64,7 +65,7 @@ func (e *editor) snapshot(ctx context.Context) (autosave.Content, error) {
 }
 
 // listDrafts lists the drafts for the page.
-func (e *editor) listDrafts(ctx context.Context, _ reader) (any, error) {
+func (e *editor) listDrafts(ctx context.Context, _ *options.Reader) (any, error) {
 	all, err := e.saver.Drafts(ctx)
 	if err != nil {
 		return nil, err
@@ -72,8 +73,8 @@ func (e *editor) listDrafts(ctx context.Context, _ reader) (any, error) {
 	return jsbridge.JSON(encodeDrafts(all)), nil
 }
 
-func (e *editor) resolveDraft(ctx context.Context, arg reader) (any, error) {
-	return e.done(ctx, nil, e.saver.ResolveDraft(ctx, arg.text("id"), autosave.Resolution(arg.text("as"))))
+func (e *editor) resolveDraft(ctx context.Context, arg *options.Reader) (any, error) {
+	return e.done(ctx, nil, e.saver.ResolveDraft(ctx, arg.Text("id"), autosave.Resolution(arg.Text("as"))))
 }
 
 func encodeDrafts(drafts []autosave.Draft) []any {

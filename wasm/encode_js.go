@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"syscall/js"
 
 	"github.com/holdfast-dev/holdfast/jsbridge"
 	"github.com/holdfast-dev/holdfast/lock"
@@ -131,5 +130,3 @@ func encodeInfos(infos []lock.Info) []any {
 	}
 	return values
 }
-
-func emptyObject() js.Value { return js.ValueOf(map[string]any{}) }

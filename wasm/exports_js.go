@@ -12,11 +12,12 @@ import (
 
 	"github.com/holdfast-dev/holdfast/jsbridge"
 	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/wasm/options"
 )
 
 // method is one export: ctx ends with the caller's AbortSignal, callback is a function of the page that returns a
 // promise.
-type method func(s *service, ctx context.Context, arg, callback safejs.Value) (any, error)
+type method func(s *service, ctx context.Context, arg *options.Reader, callback safejs.Value) (any, error)
 
 // methods are the methods that the facade can call. The names are those of protocol.ts.
 var methods = map[string]method{
@@ -31,9 +32,16 @@ var methods = map[string]method{
 }
 
 func (s *service) export() (map[string]any, error) {
-	exports := make(map[string]any)
+	calls := map[string]func(args []safejs.Value) (any, error){ // their argument is an object: it contains more than options
+		"open":   func(args []safejs.Value) (any, error) { return nil, serve(args[0]) },
+		"answer": s.answer,
+	}
 	for name, m := range methods {
-		f, err := s.exports.Func(func(args []safejs.Value) (any, error) { return s.call(m, args) })
+		calls[name] = func(args []safejs.Value) (any, error) { return s.call(m, args) }
+	}
+	exports := make(map[string]any)
+	for name, call := range calls {
+		f, err := s.exports.Func(call)
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +50,7 @@ func (s *service) export() (map[string]any, error) {
 	return exports, nil
 }
 
-// call runs a method with the arguments (arg, signal, callback).
+// call runs a method with the arguments (arg, signal, callback). The argument is the JSON text of an object.
 func (s *service) call(m method, args []safejs.Value) (any, error) {
 	for len(args) < 3 {
 		args = append(args, safejs.Undefined())
@@ -52,7 +60,15 @@ func (s *service) call(m method, args []safejs.Value) (any, error) {
 		return nil, err
 	}
 	defer stop()
-	return m(s, ctx, args[0], args[2])
+	text := ""
+	if args[0].Type() == safejs.TypeString {
+		text, _ = args[0].String()
+	}
+	arg, err := options.Read(text)
+	if err != nil {
+		return nil, err
+	}
+	return m(s, ctx, arg, args[2])
 }
 
 // told delivers the events of an operation to the facade before its result.
@@ -61,12 +77,10 @@ func (s *service) told(value any, err error) (any, error) {
 	return value, err
 }
 
-func (s *service) acquire(ctx context.Context, arg, _ safejs.Value) (any, error) {
-	opts, err := acquireOptions(arg)
-	if err == nil {
-		ctx, err = s.within(ctx, arg)
-	}
-	if err != nil {
+func (s *service) acquire(ctx context.Context, arg *options.Reader, _ safejs.Value) (any, error) {
+	opts := arg.Acquire()
+	ctx = s.within(ctx, arg)
+	if err := arg.Err(); err != nil {
 		return nil, err
 	}
 	lease, err := s.manager.Acquire(ctx, opts)
@@ -77,22 +91,22 @@ func (s *service) acquire(ctx context.Context, arg, _ safejs.Value) (any, error)
 }
 
 // within returns a context that carries the lease named as within, and the number of locks that the page holds already.
-func (s *service) within(ctx context.Context, arg safejs.Value) (context.Context, error) {
-	r := reader{v: arg}
-	ctx = jsbridge.Lent(ctx, r.whole("lent"))
-	id := r.text("within")
-	if id == "" {
-		return ctx, r.err
-	}
-	lease, ok := s.manager.Lease(id)
-	if !ok {
-		r.fault("within", "must be a lease that is still held")
-	}
-	return lock.Within(ctx, lease), r.err
+func (s *service) within(ctx context.Context, arg *options.Reader) context.Context {
+	return jsbridge.Lent(lock.Within(ctx, s.outer(arg)), arg.Whole("lent"))
 }
 
-func (s *service) renew(ctx context.Context, id, _ safejs.Value) (any, error) {
-	lease, err := s.lease(id)
+// outer returns the lease named as within; the zero lease is none.
+func (s *service) outer(arg *options.Reader) lock.Lease {
+	id := arg.Text("within")
+	lease, ok := s.manager.Lease(id)
+	if id != "" && !ok {
+		arg.Fault("within", "must be a lease that is still held")
+	}
+	return lease
+}
+
+func (s *service) renew(ctx context.Context, arg *options.Reader, _ safejs.Value) (any, error) {
+	lease, err := s.lease(arg)
 	if err != nil {
 		return nil, err
 	}
@@ -102,14 +116,9 @@ func (s *service) renew(ctx context.Context, id, _ safejs.Value) (any, error) {
 	return s.told(jsbridge.JSON(encodeLease(lease)), nil)
 }
 
-func (s *service) release(ctx context.Context, arg, _ safejs.Value) (any, error) {
-	r := reader{v: arg}
-	force := r.flag("force")
-	id, _ := arg.Get("leaseId")
-	if r.err != nil {
-		return nil, r.err
-	}
-	lease, err := s.lease(id)
+func (s *service) release(ctx context.Context, arg *options.Reader, _ safejs.Value) (any, error) {
+	force := arg.Flag("force", false)
+	lease, err := s.lease(arg)
 	if errors.Is(err, lock.ErrLost) {
 		return nil, nil // it has ended already, as the caller wants
 	}
@@ -119,24 +128,22 @@ func (s *service) release(ctx context.Context, arg, _ safejs.Value) (any, error)
 	return s.told(nil, lease.ReleaseWith(ctx, lock.ReleaseOptions{Force: force}))
 }
 
-func (s *service) lease(id safejs.Value) (lock.Lease, error) {
-	text, err := id.String()
-	if err != nil {
+// lease returns the lease named as leaseId.
+func (s *service) lease(arg *options.Reader) (lock.Lease, error) {
+	lease, ok := s.manager.Lease(arg.Text("leaseId"))
+	if err := arg.Err(); err != nil {
 		return lock.Lease{}, err
 	}
-	lease, ok := s.manager.Lease(text)
 	if !ok {
 		return lock.Lease{}, &lock.Error{Code: lock.CodeLost, Operation: lock.OpRenew, Detail: "this lease has ended; acquire it again"}
 	}
 	return lease, nil
 }
 
-func (s *service) with(ctx context.Context, arg, callback safejs.Value) (any, error) {
-	opts, err := withOptions(arg)
-	if err == nil {
-		ctx, err = s.within(ctx, arg)
-	}
-	if err != nil {
+func (s *service) with(ctx context.Context, arg *options.Reader, callback safejs.Value) (any, error) {
+	opts := arg.With()
+	ctx = s.within(ctx, arg)
+	if err := arg.Err(); err != nil {
 		return nil, err
 	}
 	return s.told(nil, s.manager.With(ctx, func(_ context.Context, l lock.Lease) error {
@@ -162,9 +169,9 @@ func failure(l lock.Lease) (context.Context, func()) {
 
 // request locks a name: it reports to the facade whether the lock was granted, and holds it until the callback has
 // ended.
-func (s *service) request(ctx context.Context, arg, callback safejs.Value) (any, error) {
-	r, err := lockRequest(arg)
-	if err != nil {
+func (s *service) request(ctx context.Context, arg *options.Reader, callback safejs.Value) (any, error) {
+	r := arg.Request()
+	if err := arg.Err(); err != nil {
 		return nil, err
 	}
 	name := r.Wants[0].Name
@@ -190,7 +197,7 @@ var errLook = &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire,
 	Detail: "the browser does not tell who holds and who waits; close all tabs of this site, or restart the browser"}
 
 // inspect reports the holders and the waiters, as the declaration file describes them.
-func (s *service) inspect(ctx context.Context, _, _ safejs.Value) (any, error) {
+func (s *service) inspect(ctx context.Context, _ *options.Reader, _ safejs.Value) (any, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, lookLimit, errLook)
 	defer stop()
 	holders, waiters, err := s.manager.Inspect(ctx)
@@ -200,7 +207,7 @@ func (s *service) inspect(ctx context.Context, _, _ safejs.Value) (any, error) {
 	return jsbridge.JSON(encodeState(holders, waiters)), nil
 }
 
-func (s *service) query(ctx context.Context, _, _ safejs.Value) (any, error) {
+func (s *service) query(ctx context.Context, _ *options.Reader, _ safejs.Value) (any, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, lookLimit, errLook)
 	defer stop()
 	snapshot, err := s.state(ctx)
@@ -217,10 +224,9 @@ var errClose = &lock.Error{Code: lock.CodeReleaseFailed, Operation: lock.OpRelea
 	Detail: "the browser did not take everything back in time; what is left is free when this page is closed"}
 
 // close ends everything; run returns after it.
-func (s *service) close(ctx context.Context, limit, _ safejs.Value) (any, error) {
+func (s *service) close(ctx context.Context, arg *options.Reader, _ safejs.Value) (any, error) {
 	defer s.once.Do(func() { close(s.closed) })
-	r := reader{v: limit}
-	ctx, stop := context.WithTimeoutCause(ctx, cmp.Or(r.duration("limitMs", 0), closeLimit), errClose)
+	ctx, stop := context.WithTimeoutCause(ctx, cmp.Or(arg.Duration("limitMs", 0), closeLimit), errClose)
 	defer stop()
 	return nil, errors.Join(s.manager.Close(ctx), s.end(ctx))
 }

@@ -9,15 +9,16 @@ import (
 	"unsafe"
 
 	"github.com/hack-pad/safejs"
+
+	"github.com/holdfast-dev/holdfast/wasm/options"
 )
 
 // In the build for the crash tests, acquireProjectLock({mode: "fault:kind"}) makes this program fail in that way. No
 // published build contains this file.
 func init() {
 	acquire := methods["acquire"]
-	methods["acquire"] = func(s *service, ctx context.Context, arg, callback safejs.Value) (any, error) {
-		r := reader{v: arg}
-		if kind, ok := strings.CutPrefix(r.text("mode"), "fault:"); ok {
+	methods["acquire"] = func(s *service, ctx context.Context, arg *options.Reader, callback safejs.Value) (any, error) {
+		if kind, ok := strings.CutPrefix(arg.Text("mode"), "fault:"); ok {
 			fail(kind)
 			select {} // the call is pending until the program has died
 		}

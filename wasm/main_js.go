@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/opfs"
 	"github.com/holdfast-dev/holdfast/remote"
+	"github.com/holdfast-dev/holdfast/wasm/options"
 )
 
 func main() {
@@ -41,10 +42,6 @@ func run() error {
 	serving.Wait()
 	jsbridge.Shutdown()
 	return nil
-}
-
-func init() {
-	methods["open"] = func(_ *service, _ context.Context, boot, _ safejs.Value) (any, error) { return nil, serve(boot) }
 }
 
 // serving counts the services of this program, also those that are about to begin.
@@ -173,14 +170,14 @@ type service struct {
 }
 
 func newService(boot safejs.Value) (s *service, err error) {
-	config, err := boot.Get("config")
+	r, err := options.Read(jsbridge.Property(boot, "config"))
 	if err != nil {
 		return nil, err
 	}
-	r := reader{v: config}
-	c := settings{ownerID: r.text("ownerId"), ownerName: r.text("ownerName"), root: r.text("root"), strategy: r.text("strategy"), server: r.text("server")}
-	if r.err != nil {
-		return nil, r.err
+	c := settings{ownerID: r.Text("ownerId"), ownerName: r.Text("ownerName"), root: r.Text("root"), strategy: r.Text("strategy"), server: r.Text("server")}
+	token := r.Flag("token", false)
+	if err := r.Err(); err != nil {
+		return nil, err
 	}
 	for name, lent := range map[string]*safejs.Value{"files": &c.files, "tables": &c.tables, "writer": &c.writer, "journals": &c.journals, "database": &c.database} {
 		if *lent, err = boot.Get(name); err != nil {
@@ -195,7 +192,7 @@ func newService(boot safejs.Value) (s *service, err error) {
 		return nil, err
 	}
 	s = &service{boot: boot, closed: make(chan struct{}), editors: editors{all: make(map[int]*editor)}}
-	if r.flag("token") {
+	if token {
 		c.token = s.token
 	}
 	c.warn = func(resource, detail string) { s.manager.Warn(resource, detail) }

@@ -74,6 +74,29 @@ func TestBothEndsOfTheWireHaveTheSameFields(t *testing.T) {
 	}
 }
 
+// options lists what a page tells Go. The Go function that reads a value knows every field that the page gives.
+var options = []struct {
+	function string   // of wasm/options
+	own      []string // fields that the facade adds for Go
+	end      end
+	kept     []string // fields that the facade keeps, or replaces
+}{
+	{"Acquire", []string{"leaseId"}, end{file: "web/holdfast.d.ts", begin: "export interface AcquireOptions {"}, []string{"onReadonly", "signal", "within"}},
+	{"With", nil, end{file: "web/holdfast.d.ts", begin: "export interface WithLockOptions extends AcquireOptions {"}, nil},
+	{"backoff", nil, end{file: "web/holdfast.d.ts", begin: "export interface Backoff {"}, nil},
+	{"Request", []string{"asked"}, end{file: "web/src/locks.ts", begin: "export interface LockRequest {"}, nil},
+	{"AutoSave", []string{"dirty", "lineage", "shown"}, end{file: "web/holdfast.d.ts", begin: "export interface AutoSaveOptions {"}, []string{"journalMs", "merge", "signal"}},
+}
+
+func TestGoReadsEveryOptionThatAPageGives(t *testing.T) {
+	for _, o := range options {
+		got := namesIn(t, filepath.Join("..", "..", "wasm/options/locks.go"), []string{o.function}, readNames)
+		given := append(declared(t, read(t, o.end.file), o.end), o.own...)
+		given = slices.DeleteFunc(given, func(name string) bool { return slices.Contains(o.kept, name) })
+		assert.ElementsMatch(t, given, got, "%s in wasm/options/locks.go, and %s", o.function, o.end.begin)
+	}
+}
+
 // A field that one end gains, loses or renames is found.
 func TestWireFindsDifferences(t *testing.T) {
 	e := end{begin: "export interface Thing {", without: "mine"}
@@ -95,7 +118,10 @@ func thing() map[string]any {
 	return m
 }
 func others() { m["other"] = 1 }`), 0o600))
-	assert.Equal(t, []string{"at", "id", "path"}, writtenIn(t, file, []string{"thing"}))
+	assert.Equal(t, []string{"at", "id", "path"}, namesIn(t, file, []string{"thing"}, writtenNames))
+	require.NoError(t, os.WriteFile(file, []byte(`package a
+func thing() { use(r.Text("id"), r.Inner("path"), r.Number("at", zero("no"))); r.Fault("no", "is wrong"); other.Text("no") }`), 0o600))
+	assert.Equal(t, []string{"at", "id", "path"}, namesIn(t, file, []string{"thing"}, readNames))
 }
 
 func read(t *testing.T, file string) string {
@@ -105,11 +131,11 @@ func read(t *testing.T, file string) string {
 }
 
 func written(t *testing.T, file string, functions []string) []string {
-	return writtenIn(t, filepath.Join("..", "..", file), functions)
+	return namesIn(t, filepath.Join("..", "..", file), functions, writtenNames)
 }
 
-// writtenIn returns the names that functions give to the fields of a map: as keys of a literal, or by an assignment.
-func writtenIn(t *testing.T, file string, functions []string) []string {
+// namesIn returns the names of the fields that functions use.
+func namesIn(t *testing.T, file string, functions []string, namesOf func(ast.Node) []string) []string {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 	require.NoError(t, err)
 	names, found := map[string]bool{}, 0
@@ -120,7 +146,7 @@ func writtenIn(t *testing.T, file string, functions []string) []string {
 		}
 		found++
 		ast.Inspect(f, func(n ast.Node) bool {
-			for _, name := range fieldNames(n) {
+			for _, name := range namesOf(n) {
 				names[name] = true
 			}
 			return true
@@ -130,25 +156,46 @@ func writtenIn(t *testing.T, file string, functions []string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// fieldNames returns the names of the fields that one node of the syntax tree writes.
-func fieldNames(n ast.Node) (names []string) {
-	add := func(e ast.Expr) {
-		if text, ok := e.(*ast.BasicLit); ok && text.Kind == token.STRING {
-			name, _ := strconv.Unquote(text.Value) // the parser has accepted it
-			names = append(names, name)
-		}
-	}
+// writtenNames returns the names that one node of the syntax tree gives to the fields of a map: as keys of a literal, or
+// by an assignment.
+func writtenNames(n ast.Node) (names []string) {
 	switch n := n.(type) {
 	case *ast.KeyValueExpr:
-		add(n.Key)
+		names = literal(n.Key)
 	case *ast.AssignStmt:
 		for _, left := range n.Lhs {
 			if field, ok := left.(*ast.IndexExpr); ok {
-				add(field.Index)
+				names = append(names, literal(field.Index)...)
 			}
 		}
 	}
 	return names
+}
+
+// readNames returns the name of the field that one node of the syntax tree reads, by a method of options.Reader.
+func readNames(n ast.Node) []string {
+	call, ok := n.(*ast.CallExpr)
+	if !ok || len(call.Args) == 0 {
+		return nil
+	}
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || method.Sel.Name == "Fault" {
+		return nil
+	}
+	if of, ok := method.X.(*ast.Ident); !ok || of.Name != "r" && of.Name != "inner" {
+		return nil
+	}
+	return literal(call.Args[0])
+}
+
+// literal returns the text of a literal, if the expression is one.
+func literal(e ast.Expr) []string {
+	text, ok := e.(*ast.BasicLit)
+	if !ok || text.Kind != token.STRING {
+		return nil
+	}
+	name, _ := strconv.Unquote(text.Value) // the parser has accepted it
+	return []string{name}
 }
 
 var (

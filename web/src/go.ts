@@ -9,7 +9,7 @@ import type { SaveWriter } from "../../opfs/savewriter.js";
 import type { Tables } from "../../opfs/tables.js";
 import { callListener } from "./call-listener";
 import { withNames } from "./names";
-import type { Config, Died, Exports, Listener, RawEvent } from "./protocol";
+import type { Config, Died, Exports, Listener, Method, RawEvent } from "./protocol";
 
 /** The class that wasm_exec.js defines, with the parts that are used here. */
 interface Go {
@@ -53,7 +53,7 @@ export async function startGo(module: WebAssembly.Module, tell: Died, port: Port
   const open: Open = (config, listener) => new Promise((resolve, reject) => {
     const event = (one: RawEvent): void => callListener(() => listener(one)); // in a page, a function of the page may throw
     const ready = (exports: Exports): void => {
-      const own = withNames(exports);
+      const own = withNames(withTexts(exports));
       served.add(own);
       resolve({ ...own, close: (...args) => {
         served.delete(own);
@@ -61,7 +61,7 @@ export async function startGo(module: WebAssembly.Module, tell: Died, port: Port
       } });
     };
     const events = (all: string): void => (JSON.parse(all) as RawEvent[]).forEach(event);
-    const boot = { config, port, files, tables, writer, journals, database, event, events, ready };
+    const boot = { config: spelled(config), port, files, tables, writer, journals, database, event, events, ready };
     const [one] = served;
     if (one) one.open(boot).catch(reject);
     else run(go, instance, boot, died).then(() => reject(new Error("the runtime ended while it started")), reject);
@@ -72,6 +72,16 @@ export async function startGo(module: WebAssembly.Module, tell: Died, port: Port
     return opening;
   };
 }
+
+/** The exports of Go, for callers with objects: each crosses as one text. The calls of the last two contain more than JSON. */
+const withTexts = ({ open, answer, ...exports }: Exports): Exports => ({
+  ...Object.fromEntries(Object.entries(exports).map(([method, call]) => [method, (arg, ...rest) => call(spelled(arg), ...rest)] as [Method, typeof call])) as Exports,
+  open, answer,
+});
+
+/** The JSON text of a value. Go refuses null, which replaces what JSON would leave out. */
+const spelled = (value: unknown): string | undefined => JSON.stringify(value, (_, part: unknown) =>
+  (["function", "symbol", "bigint"].includes(typeof part) ? null : part));
 
 /** Runs the program until it ends. It finds its boot object by the name of a global. */
 function run(go: Go, instance: WebAssembly.Instance, boot: object & { ready(exports: Exports): void }, died: (why: string) => void): Promise<void> {

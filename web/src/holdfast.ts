@@ -150,7 +150,7 @@ class Holdfast extends Target implements Contract.Holdfast {
   async renewProjectLock(lease: Contract.ProjectLockLease): Promise<Lease> {
     const { signal } = this.#own(lease, "renew");
     if (signal.reason instanceof ProjectLockError) throw signal.reason;
-    return this.#lease(await this.#call("renew", lease.leaseId, undefined, undefined, "renew") as LeaseFields, signal);
+    return this.#lease(await this.#call("renew", { leaseId: lease.leaseId }, undefined, undefined, "renew") as LeaseFields, signal);
   }
 
   async releaseProjectLock(lease: Contract.ProjectLockLease, options?: { force?: boolean }): Promise<void> {
