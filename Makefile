@@ -176,9 +176,9 @@ simulate: ## simulate tabs, browsers and servers in virtual time, each run from 
 find-defects: ## check that make simulate finds each of fourteen planted defects; FOR= is the time limit for each
 	go test -count=1 -timeout 0 -v -run TestFindsDefects ./tests/simulation -find $(or $(FOR),10m)
 
-campaign: build ## end pages, browsers and servers in every way while simulated people type, and look for lost words; FOR=, SEED=, ENDINGS= and GENERATIONS= change the defaults, BEFORE= names the folder of an older build
+campaign: build ## end pages, browsers and servers in every way while simulated people type, and look for lost words; FOR=, SEED=, ENDINGS= and GENERATIONS= change the defaults, BEFORE= names the folder of an older build, ONLY= the actions
 	@tools/need chromium
-	go test -count=1 -timeout 0 -v -run 'TestCampaign$$' ./tests/campaign -for $(or $(FOR),30m) -seed $(or $(SEED),0) -endings $(or $(ENDINGS),0) -generations $(or $(GENERATIONS),0) $(if $(BEFORE),-before $(abspath $(BEFORE)))
+	go test -count=1 -timeout 0 -v -run 'TestCampaign$$' ./tests/campaign -for $(or $(FOR),30m) -seed $(or $(SEED),0) -endings $(or $(ENDINGS),0) -generations $(or $(GENERATIONS),0) $(if $(BEFORE),-before $(abspath $(BEFORE))) -only '$(ONLY)'
 
 find-planted: build ## check that make soak and make campaign find defects that are planted for them
 	@tools/need chromium

@@ -44,7 +44,7 @@ var actions = []action{
 func (r *run) draw() action {
 	var list []action // each as often as its weight
 	for _, a := range actions {
-		if r.only == nil || slices.Contains(r.only, a.name) {
+		if len(r.only) == 0 || slices.Contains(r.only, a.name) {
 			list = append(list, slices.Repeat([]action{a}, a.weight)...)
 		}
 	}

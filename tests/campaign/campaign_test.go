@@ -4,6 +4,7 @@ import (
 	"flag"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ var (
 	length  = flag.Duration("for", 12*time.Second, "how long pages end before the last look")
 	endings = flag.Int("endings", 0, "stop after so many endings; 0: when the time is over")
 	seed    = flag.Uint64("seed", 0, "of all that is drawn, to have the same actions again; 0 draws one")
+	only    = flag.String("only", "", "names of the actions that are drawn, separated by commas; empty: all")
 	before  = flag.String("before", "", "folder of an older build of the site, which some pages use beside this one")
 	logFile = flag.String("log", "../../.cache/campaign.log", "file for all that happened")
 	output  = flag.String("report", "../../.cache/campaign.md", "file for the report")
@@ -28,6 +30,7 @@ var (
 // the journal's interval is lost from content, history and drafts together.
 func TestCampaign(t *testing.T) {
 	r := start(t, "", *logFile)
+	r.only = slices.DeleteFunc(strings.Split(*only, ","), func(name string) bool { return name == "" })
 	defer func() { // also after an earlier failure
 		report := r.report()
 		t.Log("\n" + report)

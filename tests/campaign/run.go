@@ -52,7 +52,7 @@ type run struct {
 	offline bool      // the server is unreachable
 	online  time.Time // the time since when it is reachable again
 	undo    []undo
-	only    []string // the allowed actions; nil allows all
+	only    []string // the allowed actions; none allows all
 	plan    plan     // of the next page
 	folders int      // of pages with a delivery of their own
 	former  string   // the folder of an older build, which some pages use; "": none
