@@ -61,6 +61,9 @@ func TestEveryOptionOfAnAutoSaveIsRead(t *testing.T) {
 		Limits: autosave.Limits{MaxGenerations: 5, MaxBytes: 1000, Keep: autosave.KeepSpread},
 		Lock:   lock.AcquireOptions{Path: []string{"a"}, TTL: 5 * time.Second},
 	}, c, "each acquisition has an id of its own")
+	r = of(t, `{"path":["a"],"lock":{"ttlMs":5000}}`)
+	assert.Equal(t, []string{"a"}, r.AutoSave().Lock.Path, "the lock needs no path of its own")
+	assert.NoError(t, r.Err())
 	absent := of(t, "{}").AutoSave()
 	assert.Equal(t, []bool{false, false, false}, []bool{absent.Disabled, absent.NoStandby, absent.Dirty})
 }
