@@ -22,31 +22,38 @@ export const limitOf = (end: number): number | undefined =>
 /** The promise, or an error if the deadline comes first. */
 export function inTime<T>(promise: Promise<T>, end: number, method?: Method): Promise<T> {
   if (end === Infinity) return promise;
-  let timer: ReturnType<typeof setTimeout>;
-  const late = new Promise<never>((_, reject) => {
+  return within(promise, end - performance.now(), (): Reason => {
     const reads = ["history", "read", "drafts"].includes(method as string);
     const code = reads ? "read-failed" : "write-failed";
-    const reason: Reason = { code, operation: reads ? "read" : "save", retryable: true,
+    return { code, operation: reads ? "read" : "save", retryable: true,
       message: code + ": the Go runtime has not answered in time; try again, or restart the browser" };
-    timer = setTimeout(reject, end - performance.now(), reason);
   });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
 /** Waits for the runtime, within the limits of an acquisition. Returns the rest of `timeoutMs`. */
 export async function loadedWithin(running: Promise<unknown>, timeoutMs: number | undefined, signal: AbortSignal | undefined): Promise<number | undefined> {
   const begun = performance.now();
-  const settled = new AbortController(); // a signal may live as long as the page: no listener stays on it
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  await new Promise<unknown>((resolve, reject) => {
-    const abort = (): void => reject(problem("aborted", "the caller gave up"));
-    running.then(resolve, reject);
-    if (signal?.aborted) abort();
-    signal?.addEventListener("abort", abort, { signal: settled.signal });
-    if (timeoutMs) timer = setTimeout(() => reject(problem("acquire-timeout", `the runtime was not loaded within timeoutMs (${timeoutMs})`)), timeoutMs);
-  }).finally(() => {
-    clearTimeout(timer);
-    settled.abort();
-  });
+  const loaded = unlessAborted(running, signal, () => problem("aborted", "the caller gave up"));
+  await (timeoutMs ? within(loaded, timeoutMs, () => problem("acquire-timeout", `the runtime was not loaded within timeoutMs (${timeoutMs})`)) : loaded);
   return timeoutMs && Math.max(1, timeoutMs - (performance.now() - begun));
+}
+
+/** The promise, or the error that late makes if the promise takes longer than `ms`. */
+function within<T>(promise: Promise<T>, ms: number, late: () => unknown): Promise<T> {
+  let timer: ReturnType<typeof setTimeout>;
+  return new Promise<T>((resolve, reject) => {
+    promise.then(resolve, reject);
+    timer = setTimeout(() => reject(late()), ms);
+  }).finally(() => clearTimeout(timer));
+}
+
+/** The promise, or the error that refuse makes if the signal aborts first. A signal may live as long as the page: no listener stays on it. */
+export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined, refuse: () => unknown): Promise<T> {
+  let abort: () => void;
+  return new Promise<T>((resolve, reject) => {
+    promise.then(resolve, reject);
+    abort = () => reject(refuse());
+    if (signal?.aborted) abort();
+    signal?.addEventListener("abort", abort);
+  }).finally(() => signal?.removeEventListener("abort", abort));
 }

@@ -1,6 +1,7 @@
 // Stands in for Go while the runtime is loading: the page edits, and Go takes over the lock, the document and the journal.
 
 import type { Saved } from "../../opfs/saved.js";
+import { unlessAborted } from "./deadline";
 import type { Loan } from "./lend";
 import type { Method, RawEvent } from "./protocol";
 import { pause } from "./snapshot";
@@ -162,19 +163,8 @@ class StandIn {
           return void this.#loan?.release(); // the writer of drafts may hang
         }
     }
-    await this.#decided(signal);
+    await unlessAborted(this.#begun!, signal, () => refusal(this.#go, "aborted", "the caller gave up while the runtime loaded"));
     return this.#go.call(method, arg, signal, end);
-  }
-
-  /** Resolves when Go has decided, and rejects if the caller gives up. */
-  async #decided(signal: AbortSignal | undefined): Promise<void> {
-    const settled = new AbortController(); // no listener stays on the caller's signal
-    await new Promise<void>((done, fail) => {
-      const abort = (): void => fail(refusal(this.#go, "aborted", "the caller gave up while the runtime loaded"));
-      if (signal?.aborted) abort();
-      signal?.addEventListener("abort", abort, { signal: settled.signal });
-      void this.#begun!.then(done);
-    }).finally(() => settled.abort());
   }
 
   async #takeOver(options: object): Promise<void> {

@@ -223,9 +223,8 @@ class Holdfast extends Target implements Contract.Holdfast {
   /** Calls Go once it runs; settles with an error of Holdfast whatever happens to Go. */
   #call(method: Method, arg?: unknown, signal?: AbortSignal, callback?: Callback, operation?: Contract.Operation): Promise<unknown> {
     if (this.#over) return Promise.reject(this.#over);
-    const host = async (): Promise<SharedHost> => (await loadedWithin(this.#running, 0, signal), this.#running);
-    const call = async (): Promise<unknown> => (this.#host ?? await host()).call(method, arg, signal, callback);
-    return this.#settling(call(), operation);
+    const call = (): Promise<unknown> => this.#host!.call(method, arg, signal, callback);
+    return this.#settling(this.#host ? call() : loadedWithin(this.#running, 0, signal).then(call), operation);
   }
 
   /** The promise, or the end of this Holdfast if that comes first. */
