@@ -23,12 +23,12 @@ type Generation struct {
 	Name      string // of a pinned generation; empty if it is not pinned
 }
 
-// savedAs returns the ID that the current generation of a [RemoteStore] has while this machine keeps no copy. A draft may name it as its
-// base.
-func (g Generation) savedAs() string { return generationID(g.SavedAt.UnixMilli(), g.Token) }
+// SavedID returns the ID that the current generation of a [RemoteStore] has while this machine keeps no copy of it. A draft may name it
+// as its base, although the store has made a copy with another ID since then.
+func SavedID(at time.Time, token int64) string { return generationID(at.UnixMilli(), token) }
 
 // isBase reports whether text that was typed on the generation with this ID was typed on g.
-func (g Generation) isBase(id string) bool { return g.ID == id || g.savedAs() == id }
+func (g Generation) isBase(id string) bool { return g.ID == id || SavedID(g.SavedAt, g.Token) == id }
 
 // describe stores the commit's description of its content in the generation, in the form in which the index returns it.
 func (g *Generation) describe(c Commit) {

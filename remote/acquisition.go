@@ -145,18 +145,15 @@ func (l *client) settle(ctx context.Context) {
 	open := l.unconfirmed.until
 	l.unconfirmed.until = nil
 	l.unconfirmed.mu.Unlock()
-	told := make(chan struct{})
+	var told sync.WaitGroup
 	for ticket, until := range open {
-		go func() {
+		told.Go(func() {
 			if left := time.Until(until); left > 0 {
 				l.giveUp(ctx, ticket, left)
 			}
-			told <- struct{}{}
-		}()
+		})
 	}
-	for range open {
-		<-told
-	}
+	told.Wait()
 }
 
 // withdraw reports whether the server has received the end.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -183,17 +182,11 @@ func (c *Contents) current(ctx context.Context) (now content, ok bool, err error
 	return content{reply.Body, reply.SavedAt, reply.Token, reply.Save}, true, nil
 }
 
-// savedAs returns the ID of a content that the history does not keep. Commit may have returned it, although List knows the content by
-// another ID.
-func savedAs(at time.Time, token int64) string {
-	return strconv.FormatInt(at.UnixMilli(), 10) + "-" + strconv.FormatInt(token, 10)
-}
-
 // generation describes the server's content.
 func (c *Contents) generation(ctx context.Context, now content) (autosave.Generation, error) {
 	sum, err := c.digest(ctx, now.bytes)
 	return autosave.Generation{
-		ID:      savedAs(now.savedAt, now.token),
+		ID:      autosave.SavedID(now.savedAt, now.token),
 		SavedAt: now.savedAt, Bytes: int64(len(now.bytes)), Token: now.token, SHA256: sum, Current: true,
 		Draft: now.save.Draft, Number: now.save.Number,
 	}, err
@@ -271,7 +264,7 @@ func (c *Contents) Pin(ctx context.Context, token int64, id, name string) (autos
 		return autosave.Generation{}, err
 	}
 	i := slices.IndexFunc(all, func(g autosave.Generation) bool {
-		return g.ID == id || g.Current && (id == autosave.Current || id == savedAs(g.SavedAt, g.Token))
+		return g.ID == id || g.Current && (id == autosave.Current || id == autosave.SavedID(g.SavedAt, g.Token))
 	})
 	if i < 0 {
 		return autosave.Generation{}, &lock.Error{Code: autosave.CodeNotFound, Operation: autosave.OpRead, Resource: id, Detail: "this machine does not keep it"}
@@ -307,7 +300,7 @@ func (c *Contents) Read(ctx context.Context, id string) ([]byte, error) {
 		}
 	}
 	now, ok, err := c.current(ctx)
-	if ok && id != autosave.Current && id != savedAs(now.savedAt, now.token) {
+	if ok && id != autosave.Current && id != autosave.SavedID(now.savedAt, now.token) {
 		var g autosave.Generation
 		g, _, err = c.known(ctx, now, 0)
 		ok = g.ID == id
