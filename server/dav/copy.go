@@ -225,11 +225,11 @@ func (h *Handler) copyNode(ctx context.Context, g *right, from, to node) error {
 
 // copyProps returns the operation that stores the properties of a node for another one.
 func (h *Handler) copyProps(ctx context.Context, from, to node) (kv.Op, error) {
-	props, err := h.readProps(ctx, []node{from})
+	props, _, err := h.propsOf(ctx, from)
 	if err != nil {
 		return kv.Op{}, err
 	}
-	return storeProps(to, props[0])
+	return storeProps(to, props)
 }
 
 // makeCopy makes a collection with properties.

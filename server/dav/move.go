@@ -120,11 +120,7 @@ var errPropsChanged = errors.New("the properties have changed since they were re
 func (h *Handler) moveFile(t *transfer, from, to node, expected content.Expected) error {
 	ctx, key := t.r.Context(), from.propsKey()
 	for {
-		read, _, err := h.Store.Get(ctx, key)
-		if err != nil {
-			return err
-		}
-		props, err := decodeProps(read)
+		props, modified, err := h.propsOf(ctx, from)
 		if err != nil {
 			return err
 		}
@@ -135,14 +131,14 @@ func (h *Handler) moveFile(t *transfer, from, to node, expected content.Expected
 		source := t.source.content()
 		source.Fence = func(ctx context.Context) ([]kv.Cond, error) {
 			now, _, err := h.Store.Get(ctx, key)
-			if err == nil && now.Modified != read.Modified {
+			if err == nil && now.Modified != modified {
 				err = errPropsChanged
 			}
 			if err != nil {
 				return nil, err
 			}
 			fence, err := t.source.fence(ctx)
-			return append(fence, kv.ChangedAt(key, read.Modified)), err
+			return append(fence, kv.ChangedAt(key, modified)), err
 		}
 		err = h.Contents.MoveUnder(ctx, from.id(), to.id(), source, t.target.content(op), expected)
 		if !errors.Is(err, errPropsChanged) {

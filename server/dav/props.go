@@ -60,6 +60,16 @@ func (h *Handler) readProps(ctx context.Context, nodes []node) ([][]property, er
 	return list, nil
 }
 
+// propsOf reads the properties of a node, and the revision at which they changed; 0 if it has none.
+func (h *Handler) propsOf(ctx context.Context, n node) (props []property, modified int64, err error) {
+	e, _, err := h.Store.Get(ctx, n.propsKey())
+	if err != nil {
+		return nil, 0, err
+	}
+	props, err = decodeProps(e)
+	return props, e.Modified, err
+}
+
 func decodeProps(e kv.Entry) (props []property, err error) {
 	if !e.Found() {
 		return nil, nil
@@ -178,11 +188,7 @@ func (h *Handler) patchUnder(ctx context.Context, g *right, n node, updates []up
 			}
 			conditions = append(conditions, content.Some(n.id()))
 		}
-		e, _, err := h.Store.Get(ctx, n.propsKey())
-		if err != nil {
-			return err
-		}
-		props, err := decodeProps(e)
+		props, modified, err := h.propsOf(ctx, n)
 		if err != nil {
 			return err
 		}
@@ -193,7 +199,7 @@ func (h *Handler) patchUnder(ctx context.Context, g *right, n node, updates []up
 		if op.Puts() && h.Store.Space().Full {
 			return kv.ErrFull
 		}
-		conditions = append(conditions, kv.ChangedAt(n.propsKey(), e.Modified))
+		conditions = append(conditions, kv.ChangedAt(n.propsKey(), modified))
 		if result, err := h.Store.Commit(ctx, kv.Txn{If: conditions, Then: []kv.Op{op}}); err != nil || result.Held {
 			return err
 		}
