@@ -2,6 +2,7 @@ package remote_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -63,6 +64,18 @@ func (p *post) deliver(t *testing.T) {
 // targets are the kinds of leases that a tab has on the server.
 var targets = map[string]lock.AcquireOptions{
 	"document": {}, "place": at("x"), "several": {Paths: [][]string{{"x"}, {"y"}}}, "shared": shared("x"), "slots": {Path: []string{"x"}, Slots: 2},
+}
+
+// eachTarget runs a test for each kind of lease, but for those that it excepts.
+func eachTarget(t *testing.T, test func(t *testing.T, opts lock.AcquireOptions), except ...string) {
+	for target, opts := range targets {
+		if slices.Contains(except, target) {
+			continue
+		}
+		t.Run(target, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, opts) })
+		})
+	}
 }
 
 // A tab gives up, and its request arrives when another tab of the browser holds the lock. That tab keeps the lock, and
@@ -150,21 +163,17 @@ func TestFirstVisitThatGivesUp(t *testing.T) {
 
 // The server grants nothing to a browser that sends no cookie. The error names the reason at once.
 func TestBrowserWithoutCookies(t *testing.T) {
-	for target, opts := range targets {
-		t.Run(target, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newInternet()
-				visitor := open(t, n, locktest.NewSpace(), "", "a")
-				visitor.browser.blocked = true
-				began := time.Now()
-				_, err := visitor.Acquire(t.Context(), waits(opts))
-				require.ErrorIs(t, err, lock.ErrUnsupported)
-				require.ErrorContains(t, err, "cookie")
-				assert.Less(t, time.Since(began), time.Second)
-				assert.Empty(t, n.places())
-			})
-		})
-	}
+	eachTarget(t, func(t *testing.T, opts lock.AcquireOptions) {
+		n := newInternet()
+		visitor := open(t, n, locktest.NewSpace(), "", "a")
+		visitor.browser.blocked = true
+		began := time.Now()
+		_, err := visitor.Acquire(t.Context(), waits(opts))
+		require.ErrorIs(t, err, lock.ErrUnsupported)
+		require.ErrorContains(t, err, "cookie")
+		assert.Less(t, time.Since(began), time.Second)
+		assert.Empty(t, n.places())
+	})
 }
 
 // An acquisition that is abandoned before its answer arrives leaves nothing on the server.
@@ -230,93 +239,71 @@ func TestGivenUpWhileServerIsUnreachable(t *testing.T) {
 
 // A release that did not reach the server is sent with the next request that it answers.
 func TestReleaseWhileServerIsUnreachable(t *testing.T) {
-	for target, opts := range targets {
-		t.Run(target, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newInternet()
-				a := open(t, n, locktest.NewSpace(), "A", "a")
-				lease := a.acquire(opts)
-				n.set(true)
-				require.ErrorIs(t, lease.Release(t.Context()), lock.ErrReleaseFailed)
-				n.set(false)
-				next := a.acquire(at("elsewhere"))
-				assert.Len(t, n.places(), 1)
-				a.release(next)
-				assert.Empty(t, n.places())
-			})
-		})
-	}
+	eachTarget(t, func(t *testing.T, opts lock.AcquireOptions) {
+		n := newInternet()
+		a := open(t, n, locktest.NewSpace(), "A", "a")
+		lease := a.acquire(opts)
+		n.set(true)
+		require.ErrorIs(t, lease.Release(t.Context()), lock.ErrReleaseFailed)
+		n.set(false)
+		next := a.acquire(at("elsewhere"))
+		assert.Len(t, n.places(), 1)
+		a.release(next)
+		assert.Empty(t, n.places())
+	})
 }
 
 // A server whose locks last longer than usual keeps the lock longer, so the release is due for longer, also if the connection fails
 // again during the request that would bring it.
 func TestReleaseAfterALongTimeUnreachable(t *testing.T) {
-	for target, opts := range targets {
-		t.Run(target, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newInternet()
-				n.ttl = 10 * time.Minute
-				a := open(t, n, locktest.NewSpace(), "A", "a")
-				lease := a.acquire(opts)
-				n.set(true)
-				require.ErrorIs(t, lease.Release(t.Context()), lock.ErrReleaseFailed)
-				sleep(time.Minute)
-				n.set(false)
-				n.answer = func(remote.Request) error { n.set(true); return nil }
-				_, err := a.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"elsewhere"}, IfAvailable: true})
-				require.ErrorIs(t, err, lock.ErrTimeout)
-				sleep(time.Minute)
-				n.answer = nil
-				n.set(false)
-				a.release(a.acquire(at("elsewhere")))
-				assert.Empty(t, n.places())
-			})
-		})
-	}
+	eachTarget(t, func(t *testing.T, opts lock.AcquireOptions) {
+		n := newInternet()
+		n.ttl = 10 * time.Minute
+		a := open(t, n, locktest.NewSpace(), "A", "a")
+		lease := a.acquire(opts)
+		n.set(true)
+		require.ErrorIs(t, lease.Release(t.Context()), lock.ErrReleaseFailed)
+		sleep(time.Minute)
+		n.set(false)
+		n.answer = func(remote.Request) error { n.set(true); return nil }
+		_, err := a.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"elsewhere"}, IfAvailable: true})
+		require.ErrorIs(t, err, lock.ErrTimeout)
+		sleep(time.Minute)
+		n.answer = nil
+		n.set(false)
+		a.release(a.acquire(at("elsewhere")))
+		assert.Empty(t, n.places())
+	})
 }
 
 // Browsers send one cookie from two origins of a site. Each origin has its own locks between its tabs.
 func TestOriginsOfOneBrowserExcludeEachOther(t *testing.T) {
-	for target, opts := range targets {
-		if target == "shared" || target == "slots" {
-			continue // two hold it at once
-		}
-		t.Run(target, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newInternet()
-				a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "A", "b")
-				a.browser.origin, b.browser.origin = "https://one.example", "https://two.example"
-				first := a.acquire(opts)
-				waiting := b.begin(t.Context(), waits(opts))
-				sleep(time.Minute)
-				assert.Empty(t, waiting)
-				require.NoError(t, first.Err())
-				a.release(first)
-				require.NoError(t, <-waiting)
-			})
-		})
-	}
+	eachTarget(t, func(t *testing.T, opts lock.AcquireOptions) {
+		n := newInternet()
+		a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "A", "b")
+		a.browser.origin, b.browser.origin = "https://one.example", "https://two.example"
+		first := a.acquire(opts)
+		waiting := b.begin(t.Context(), waits(opts))
+		sleep(time.Minute)
+		assert.Empty(t, waiting)
+		require.NoError(t, first.Err())
+		a.release(first)
+		require.NoError(t, <-waiting)
+	}, "shared", "slots") // two hold it at once
 }
 
 // A tab of the browser has died with its lock. The next tab replaces that lease, and no other.
 func TestDeadTabIsReplacedAtOnce(t *testing.T) {
-	for target, opts := range targets {
-		if target == "slots" {
-			continue // without a lock between slots nothing shows that the tab is gone
-		}
-		t.Run(target, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n, space := newInternet(), locktest.NewSpace()
-				dead := open(t, n, space, "A", "a")
-				lease := dead.acquire(opts)
-				space.Kill("a")
-				dead.browser.net = newInternet() // none of its requests arrives
-				next := lock.AcquireOptions{Path: opts.Path, Paths: opts.Paths, IfAvailable: true}
-				assert.Greater(t, open(t, n, space, "A", "b").acquire(next).Token, lease.Token)
-				assert.Len(t, n.places(), 1)
-			})
-		})
-	}
+	eachTarget(t, func(t *testing.T, opts lock.AcquireOptions) {
+		n, space := newInternet(), locktest.NewSpace()
+		dead := open(t, n, space, "A", "a")
+		lease := dead.acquire(opts)
+		space.Kill("a")
+		dead.browser.net = newInternet() // none of its requests arrives
+		next := lock.AcquireOptions{Path: opts.Path, Paths: opts.Paths, IfAvailable: true}
+		assert.Greater(t, open(t, n, space, "A", "b").acquire(next).Token, lease.Token)
+		assert.Len(t, n.places(), 1)
+	}, "slots") // without a lock between slots nothing shows that the tab is gone
 }
 
 // dozing is the lock between the tabs for a page that wakes: the page learns of a steal with the answer to the next

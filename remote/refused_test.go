@@ -84,49 +84,41 @@ func TestRefusedRenewalEndsTheLease(t *testing.T) {
 // The server refuses the token of the user when a page releases its lease, and so keeps the lock. The page gets to know that.
 // When the server knows the user again, the next request ends the lock.
 func TestRefusedReleaseIsNoRelease(t *testing.T) {
-	for target, opts := range targets {
-		t.Run(target, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newInternet()
-				a := open(t, n, locktest.NewSpace(), "A", "a")
-				lease := a.acquire(opts)
-				n.refuseAll(unknownUser)
-				require.ErrorIs(t, lease.Release(t.Context()), lock.ErrReleaseFailed)
-				n.refuseAll(remote.Reply{})
-				assert.Len(t, n.places(), 1)
-				a.release(a.acquire(at("elsewhere")))
-				assert.Empty(t, n.places())
-			})
-		})
-	}
+	eachTarget(t, func(t *testing.T, opts lock.AcquireOptions) {
+		n := newInternet()
+		a := open(t, n, locktest.NewSpace(), "A", "a")
+		lease := a.acquire(opts)
+		n.refuseAll(unknownUser)
+		require.ErrorIs(t, lease.Release(t.Context()), lock.ErrReleaseFailed)
+		n.refuseAll(remote.Reply{})
+		assert.Len(t, n.places(), 1)
+		a.release(a.acquire(at("elsewhere")))
+		assert.Empty(t, n.places())
+	})
 }
 
 // The server grants a lock, but the answer is lost, and the server refuses the token of the user when the page gives the acquisition
 // up. When the server knows the user again, the next request ends the lock.
 func TestRefusedGiveUpIsRepeated(t *testing.T) {
-	for target, opts := range targets {
-		t.Run(target, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newInternet()
-				a := open(t, n, locktest.NewSpace(), "A", "a")
-				n.answer = func(r remote.Request) error {
-					if r.Method != "POST" {
-						return nil
-					}
-					n.refuseAll(unknownUser)
-					return errOffline
-				}
-				opts.IfAvailable = true
-				_, err := a.Acquire(t.Context(), opts)
-				require.ErrorIs(t, err, lock.ErrTimeout)
-				n.answer = nil
-				n.refuseAll(remote.Reply{})
-				assert.Len(t, n.places(), 1)
-				a.release(a.acquire(at("elsewhere")))
-				assert.Empty(t, n.places())
-			})
-		})
-	}
+	eachTarget(t, func(t *testing.T, opts lock.AcquireOptions) {
+		n := newInternet()
+		a := open(t, n, locktest.NewSpace(), "A", "a")
+		n.answer = func(r remote.Request) error {
+			if r.Method != "POST" {
+				return nil
+			}
+			n.refuseAll(unknownUser)
+			return errOffline
+		}
+		opts.IfAvailable = true
+		_, err := a.Acquire(t.Context(), opts)
+		require.ErrorIs(t, err, lock.ErrTimeout)
+		n.answer = nil
+		n.refuseAll(remote.Reply{})
+		assert.Len(t, n.places(), 1)
+		a.release(a.acquire(at("elsewhere")))
+		assert.Empty(t, n.places())
+	})
 }
 
 // The server refuses a page that edits, for good. The page becomes read-only, keeps its words as a draft and asks no more.

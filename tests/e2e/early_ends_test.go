@@ -213,6 +213,22 @@ func TestEarlyPageSleeps(t *testing.T) {
 	})
 }
 
+// givesUp asks to edit, and gives up. The call ends at once, and so does a call whose signal has aborted before.
+func givesUp(t *testing.T, tab *browser.Tab) {
+	t.Helper()
+	tab.MustEval(`
+		const stop = new AbortController()
+		failure(autosave.requestEdit({signal: stop.signal})).then(({code}) => { globalThis.code = code })
+		setTimeout(() => stop.abort())
+		null`, nil)
+	if err := tab.Wait("globalThis.code", browser.Limit/6); err != nil {
+		t.Errorf("the call hangs: %v", err)
+		return
+	}
+	assert.Equal(t, "aborted", browser.Get[string](tab, "code"))
+	assert.Equal(t, "aborted", browser.Get[event](tab, "await failure(autosave.requestEdit({signal: AbortSignal.abort()}))")["code"])
+}
+
 // A page that lost its early lock asks to edit, and gives up while the Wasm is loading. The call ends at once.
 func TestEarlyRequestIsAborted(t *testing.T) {
 	t.Parallel()
@@ -221,17 +237,7 @@ func TestEarlyRequestIsAborted(t *testing.T) {
 		tab := w.typesEarly(t, n.never(named(host, "request is aborted "+host, "Ann")))
 		tab.MustEval(asFrozen, nil)
 		tab.WaitFor("told.includes('readonly')", browser.Limit)
-		tab.MustEval(`
-			const stop = new AbortController()
-			failure(autosave.requestEdit({signal: stop.signal})).then(({code}) => { globalThis.code = code })
-			setTimeout(() => stop.abort())
-			null`, nil)
-		if err := tab.Wait("globalThis.code", browser.Limit/6); err != nil {
-			t.Errorf("the call hangs: %v", err)
-		} else {
-			assert.Equal(t, "aborted", browser.Get[string](tab, "code"))
-			assert.Equal(t, "aborted", browser.Get[event](tab, "await failure(autosave.requestEdit({signal: AbortSignal.abort()}))")["code"])
-		}
+		givesUp(t, tab)
 		tab.MustEval("hf.close().catch(() => {}); null", nil)
 		tab.Close()
 	})

@@ -99,9 +99,7 @@ func TestTypedAfterTheSecondReturn(t *testing.T) {
 	eachHost(t, func(t *testing.T, host string) {
 		root := "second return " + host
 		tab := w.gatedTab(t, named(host, root, "Ann"))
-		tab.MustEval("arrive(); null", nil)
-		tab.WaitFor("told.includes('saved') && autosave.lease", browser.Limit)
-		tab.MustEval("shut(); null", nil)
+		shutsAgain(tab)
 		for _, word := range []string{" two", " three"} {
 			tab.MustEval(asHidden, nil)
 			tab.MustEval(asShown, nil)

@@ -48,6 +48,13 @@ func (w world) gatedTab(t *testing.T, holdfast string) *browser.Tab {
 	return tab
 }
 
+// shutsAgain lets the Wasm of a gated tab arrive, waits until Go has saved the text, and holds up the next download.
+func shutsAgain(tab *browser.Tab) {
+	tab.MustEval("arrive(); null", nil)
+	tab.WaitFor("told.includes('saved') && autosave.lease", browser.Limit)
+	tab.MustEval("shut(); null", nil)
+}
+
 // rest stops a page, calls a function, and lets the page go on. It reports whether it is the same page.
 type rest func(t *testing.T, w world, tab *browser.Tab, meanwhile func()) bool
 
@@ -302,9 +309,7 @@ func TestTypedBeforeTheNextRuntimeRuns(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				root := "next " + host + name
 				tab := w.gatedTab(t, named(host, root, "Ann"))
-				tab.MustEval("arrive(); null", nil)
-				tab.WaitFor("told.includes('saved') && autosave.lease", browser.Limit)
-				tab.MustEval("shut(); null", nil)
+				shutsAgain(tab)
 				if !end(tab) {
 					return
 				}
@@ -331,9 +336,7 @@ func TestEndsBeforeTheNextRuntimeRuns(t *testing.T) {
 	eachHost(t, func(t *testing.T, host string) {
 		root := "ends before the next runtime " + host
 		tab := w.gatedTab(t, named(host, root, "Ann"))
-		tab.MustEval("arrive(); null", nil)
-		tab.WaitFor("told.includes('saved') && autosave.lease", browser.Limit)
-		tab.MustEval("shut(); null", nil)
+		shutsAgain(tab)
 		tab.MustEval(asHidden, nil)
 		tab.MustEval(asShown, nil)
 		tab.MustEval(`

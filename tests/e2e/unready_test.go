@@ -97,17 +97,7 @@ func TestRequestBeforeReadyIsAborted(t *testing.T) {
 	t.Parallel()
 	n, w := troubledNetwork(t)
 	tab := w.earlyTab(t, n.never(named("worker", "unready request", "Ann")))
-	tab.MustEval(`
-		edits(`+onlyPreview+`)
-		const stop = new AbortController()
-		failure(autosave.requestEdit({signal: stop.signal})).then(({code}) => { globalThis.code = code })
-		setTimeout(() => stop.abort())
-		null`, nil)
-	if err := tab.Wait("globalThis.code", browser.Limit/6); err != nil {
-		t.Errorf("the call hangs: %v", err)
-	} else {
-		assert.Equal(t, "aborted", browser.Get[string](tab, "code"))
-		assert.Equal(t, "aborted", browser.Get[event](tab, "await failure(autosave.requestEdit({signal: AbortSignal.abort()}))")["code"])
-	}
+	tab.MustEval("edits("+onlyPreview+"); null", nil)
+	givesUp(t, tab)
 	quiet(t, tab)
 }
