@@ -32,7 +32,6 @@ var replaced = map[string][]string{
 // of every JavaScript call use it, the compressed Wasm is 6 % smaller.
 var smallFlags = []string{
 	"-gcflags=all=-l", "-gcflags=syscall/js=", "-gcflags=github.com/hack-pad/safejs/...=",
-	"-gcflags=github.com/holdfast-dev/holdfast/jsbridge/...=",
 	"-ldflags=-s -w",
 }
 
