@@ -206,3 +206,21 @@ func TestStateDiagram(t *testing.T) {
 	require.Eventually(t, func() bool { return !isLocked() }, shortTTL+5*time.Second, 20*time.Millisecond)
 	assertError(t, ann.do("PUT", lockOf("r"), nil), http.StatusNotFound, "lock_not_found")
 }
+
+// A document's id may spell bytes that are no text. Its lock is extended and released like any other, and it blocks nobody
+// longer than its holder wants.
+func TestLockOnADocumentWhoseIDIsNoText(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.LockTTL = shortTTL })
+	ann, bob := s.as(t, "ann"), s.as(t, "bob")
+	const id = "plan~.~FF"
+	for range 2 {
+		token := ann.lock(id)
+		assert.Equal(t, http.StatusOK, ann.do("PUT", lockOf(id), nil).status)
+		assert.Equal(t, http.StatusOK, ann.save(id, token, "x").status)
+		assert.Equal(t, http.StatusOK, ann.do("DELETE", lockOf(id), nil).status)
+		assert.Equal(t, false, bob.do("GET", lockOf(id), nil).body["is_locked"])
+	}
+	ann.lock(id) // and leaves it
+	assert.Equal(t, http.StatusOK, bob.do("POST", lockOf(id)+"?wait_ms=30000", nil).status)
+}

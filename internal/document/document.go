@@ -7,6 +7,7 @@ package document
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -46,7 +47,7 @@ func Path(id string) []string {
 
 // ID spells the id of the document at a path below "documents". The first component stands in the id as it is.
 func ID(path []string) (string, bool) {
-	if len(path) == 0 || len(path) > maxDepth || slices.ContainsFunc(path, func(c string) bool { return c == "" || len(c) > MaxComponent }) {
+	if len(path) == 0 || len(path) > maxDepth || slices.ContainsFunc(path, bad) {
 		return "", false
 	}
 	id := []byte(path[0])
@@ -61,6 +62,11 @@ func ID(path []string) (string, bool) {
 		}
 	}
 	return string(id), len(id) <= MaxID
+}
+
+// bad reports whether a text cannot be a component. One that is not UTF-8 would be another one in JSON, and so in the store.
+func bad(component string) bool {
+	return component == "" || len(component) > MaxComponent || !utf8.ValidString(component)
 }
 
 const digits = "0123456789ABCDEF"

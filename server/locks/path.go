@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/internal/document"
 )
@@ -65,8 +66,8 @@ func (p Path) check() error {
 		return &InvalidError{fmt.Sprintf("a path has 1 to %d components", maxDepth)}
 	}
 	for _, component := range p {
-		if component == "" || len(component) > maxComponent {
-			return &InvalidError{fmt.Sprintf("a component of a path has 1 to %d bytes", maxComponent)}
+		if component == "" || len(component) > maxComponent || !utf8.ValidString(component) {
+			return &InvalidError{fmt.Sprintf("a component of a path has 1 to %d bytes and is UTF-8", maxComponent)}
 		}
 	}
 	return nil
