@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -152,5 +153,17 @@ func TestServersOfOneHostLeaveEachOtherTheirCookies(t *testing.T) {
 	assert.NotEqual(t, name(first), name(second), "the second would replace the first")
 	for _, s := range []*instance{one, two} {
 		assert.Equal(t, http.StatusOK, s.browserWith(t, first, second).do("PUT", lockOf("r"), nil).status)
+	}
+}
+
+// A browser with several ids asks for places that nobody may lock. The answer is that of every other client, and nothing is looked
+// up for it.
+func TestPlacesTooDeepForABrowserWithSeveralIds(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	one, two := cookieOf(t, s.as(t, "").do("GET", lockOf("x"), nil)), cookieOf(t, s.as(t, "").do("GET", lockOf("x"), nil))
+	browser := s.browserWith(t, one, two)
+	for _, path := range [][]string{{}, {""}, {strings.Repeat("a", 129)}, slices.Repeat([]string{"a"}, 17), slices.Repeat([]string{"a"}, 10_000)} {
+		assertError(t, browser.do("POST", "/api/locks", object{"paths": [][]string{path}}), http.StatusBadRequest, "invalid_request")
 	}
 }

@@ -38,8 +38,11 @@ func (a *API) own(ctx context.Context, s sessions.Session, r *locks.Request) (er
 		return errNoSession
 	}
 	r.Holder.ID = s.HolderID
-	if len(s.Former) == 0 || len(r.Paths) == 0 {
+	if len(s.Former) == 0 {
 		return nil
+	}
+	if err := r.Check(); err != nil { // before anything is looked up for it
+		return err
 	}
 	r.Former = append(slices.Clone(s.Former), s.HolderID)
 	if r.Ticket != "" {

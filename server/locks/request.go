@@ -112,6 +112,12 @@ func whole(m Mode, slots int) bool { return m == Exclusive && slots <= 1 }
 
 var ticketName = regexp.MustCompile(`^[A-Za-z0-9_-]{0,64}$`)
 
+// Check returns *[InvalidError] for a request that [Table.Acquire] refuses whatever the table has.
+func (r Request) Check() error {
+	_, err := r.normal()
+	return err
+}
+
 func (r Request) normal() (Request, error) {
 	if r.Mode == "" {
 		r.Mode = Exclusive
