@@ -36,7 +36,7 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 		assert.Equal(t, origin, asked.header.Get("Access-Control-Allow-Origin"))
 		assert.Equal(t, "true", asked.header.Get("Access-Control-Allow-Credentials"))
 		assert.Contains(t, asked.header.Values("Vary"), "Origin")
-		for _, name := range []string{"ETag", remote.HeaderToken, remote.HeaderSavedAt, "Holdfast-Revision", "Retry-After"} {
+		for _, name := range []string{"ETag", remote.HeaderToken, remote.HeaderSavedAt, "Holdfast-Revision", "Holdfast-Generation", "Content-Range", "Retry-After"} {
 			assert.Contains(t, asked.header.Get("Access-Control-Expose-Headers"), name)
 		}
 		refused := s.as(t, "bob").with("Origin", origin).do("POST", lockOf("r"), nil)
@@ -49,7 +49,9 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 			assert.Equal(t, http.StatusNoContent, asks.status)
 			assert.Equal(t, origin, asks.header.Get("Access-Control-Allow-Origin"))
 			assert.Contains(t, asks.header.Get("Access-Control-Allow-Methods"), method)
-			assert.Contains(t, asks.header.Get("Access-Control-Allow-Headers"), remote.HeaderToken)
+			for _, name := range []string{remote.HeaderToken, "If-Match", "If-None-Match", "If-Range", "If-Unmodified-Since"} {
+				assert.Contains(t, asks.header.Get("Access-Control-Allow-Headers"), name)
+			}
 			assert.Empty(t, asks.header.Get("Set-Cookie"), "nobody is given a session by asking")
 		}
 	}

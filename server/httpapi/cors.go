@@ -26,12 +26,13 @@ func (a *API) cors(next http.Handler) http.Handler {
 		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
 			header.Add("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers")
 			header.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
-			header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, If-None-Match, "+sessions.SessionHeader+", "+tokenHeader+", "+saveHeader+", "+orderHeader)
+			header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, If-Match, If-None-Match, If-Range, If-Unmodified-Since, "+sessions.SessionHeader+", "+tokenHeader+", "+saveHeader+", "+orderHeader)
 			header.Set("Access-Control-Max-Age", "7200") // the maximum in Chromium
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		header.Set("Access-Control-Expose-Headers", "ETag, Retry-After, "+revisionHeader+", "+savedAtHeader+", "+tokenHeader+", "+saveHeader)
+		header.Set("Access-Control-Expose-Headers", "Content-Range, ETag, Retry-After, "+
+			revisionHeader+", "+savedAtHeader+", "+tokenHeader+", "+saveHeader+", "+generationHeader)
 		next.ServeHTTP(w, r)
 	})
 }
