@@ -79,7 +79,7 @@ func (o PutOptions) header() map[string]string {
 }
 
 // Put writes the content of a document under the fence of a lease that covers exactly this document. The server checks the token in the
-// transaction that writes. Of two writes of one client the one that began later stays, in whatever order they arrive.
+// transaction that writes. Of two writes or deletions of one client under one lease the one that began later stays, in whatever order they arrive.
 //
 // It fails with [ErrStaleToken] and [ErrNotHolder] where the lease has ended, with [ErrStaleSave], with [ErrPrecondition], with
 // [ErrTooLarge] and [ErrStoreFull]; then nothing was written. After [ErrUnreachable] and [ErrAborted] it may have been.
@@ -90,7 +90,7 @@ func (c *Client) Put(ctx context.Context, f Fence, id string, data []byte, o Put
 	}
 	header := o.header()
 	header["Content-Type"] = "application/octet-stream"
-	header["Holdfast-Save"] = c.draft + "/" + itoa(c.writes.Add(1))
+	header["Holdfast-Save"] = c.save()
 	answer, err := c.do(ctx, call{method: http.MethodPut, path: path, session: f.Session, token: f.Token, header: header, body: data, limit: contentLimit})
 	info := Info{Token: f.Token, Size: int64(len(data))}
 	if err == nil {
@@ -102,6 +102,9 @@ func (c *Client) Put(ctx context.Context, f Fence, id string, data []byte, o Put
 	return info, nil
 }
 
+// save names the next write of this client.
+func (c *Client) save() string { return c.draft + "/" + itoa(c.writes.Add(1)) }
+
 // Delete removes the content of a document, its history and its events; the lock stays. An administrator may leave the fence empty. It
 // fails like [Client.Put]. A document without content is no error.
 func (c *Client) Delete(ctx context.Context, f Fence, id string, o PutOptions) error {
@@ -112,7 +115,9 @@ func (c *Client) Delete(ctx context.Context, f Fence, id string, o PutOptions) e
 	if f.Session == "" {
 		f.Session = c.owners.base
 	}
-	_, err = c.do(ctx, call{method: http.MethodDelete, path: path, session: f.Session, token: f.Token, header: o.header()})
+	header := o.header()
+	header["Holdfast-Save"] = c.save() // a write that began before does not bring the document back
+	_, err = c.do(ctx, call{method: http.MethodDelete, path: path, session: f.Session, token: f.Token, header: header})
 	return named(err, "delete", "the document "+id)
 }
 

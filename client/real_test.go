@@ -3,6 +3,9 @@ package client_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -340,4 +343,47 @@ func TestLeaseAfterALongWaitIsHeld(t *testing.T) {
 	require.NoError(t, second.Err())
 	require.NoError(t, second.Renew(t.Context()))
 	release(t, second)
+}
+
+// stalling keeps back writes of contents: their clients get no answer.
+type stalling struct {
+	mu      sync.Mutex
+	stalled []*http.Request
+}
+
+func (s *stalling) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodPut || !strings.HasSuffix(r.URL.Path, "/content") {
+		return http.DefaultTransport.RoundTrip(r)
+	}
+	late := r.Clone(context.Background())
+	body, err := r.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	late.Body = body
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stalled = append(s.stalled, late)
+	return nil, errors.New("the network stalls")
+}
+
+// A client gives a write up and deletes the document. The write arrives then.
+func TestALateWriteBringsNoDeletedDocumentBack(t *testing.T) {
+	t.Parallel()
+	s, network := start(t, nil), &stalling{}
+	ann := s.client(t, client.Config{Patience: time.Millisecond, HTTP: &http.Client{Transport: network}})
+	l := acquire(t, ann, client.Request{Document: "d"})
+	_, err := ann.Put(t.Context(), l.Fence(), "d", []byte("text"), client.PutOptions{})
+	require.ErrorIs(t, err, client.ErrUnreachable)
+	require.NoError(t, ann.Delete(t.Context(), l.Fence(), "d", client.PutOptions{}))
+	require.NotEmpty(t, network.stalled)
+	for _, r := range network.stalled {
+		response, err := http.DefaultTransport.RoundTrip(r)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		assert.Equal(t, http.StatusConflict, response.StatusCode)
+	}
+	_, err = ann.Get(t.Context(), "d", client.GetOptions{})
+	assert.ErrorIs(t, err, client.ErrNotFound)
+	release(t, l)
 }

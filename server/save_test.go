@@ -103,3 +103,39 @@ func TestMalformedSaveHeaders(t *testing.T) {
 		assertError(t, ann.with(remote.HeaderOrder, bad).save("r", token, "x"), http.StatusBadRequest, "invalid_request")
 	}
 }
+
+// A save that the client gave up arrives after the deletion of the document, under the same token. It does not bring the document
+// back. A save that the client makes after the deletion counts.
+func TestStalledSaveBringsNoDeletedDocumentBack(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ann := s.as(t, "ann")
+	token := ann.lock("r")
+	holder := ann.with(remote.HeaderToken, strconv.FormatInt(token, 10))
+	ordered := func(order, save, data string) answer {
+		return holder.with(remote.HeaderOrder, order).with(remote.HeaderSave, save).do("PUT", contentOf("r"), data)
+	}
+	remove := func(order string) answer {
+		return holder.with(remote.HeaderOrder, order).do("DELETE", "/api/documents/r", nil)
+	}
+	require.Equal(t, http.StatusOK, ordered("1", "d/1", "one").status)
+	require.Equal(t, http.StatusOK, ordered("2", "d/2", "two").status)
+	assertError(t, remove("1"), http.StatusConflict, "stale_save") // it was sent before the second save
+	require.Equal(t, http.StatusOK, remove("4").status)
+	for order, save := range map[string]string{"2": "d/2", "3": "d/3", "4": "e/1"} {
+		assertError(t, ordered(order, save, "late"), http.StatusConflict, "stale_save")
+	}
+	assertError(t, ann.saveAs("r", token, "d/2", "two"), http.StatusConflict, "stale_save")
+	require.Equal(t, http.StatusOK, holder.do("DELETE", "/api/documents/r", nil).status, "a repeated deletion forgets no order")
+	assertError(t, ordered("3", "d/3", "late"), http.StatusConflict, "stale_save")
+	assert.Equal(t, http.StatusNotFound, ann.do("GET", contentOf("r"), nil).status)
+	require.Equal(t, http.StatusOK, ordered("5", "f/1", "again").status)
+	assertError(t, ordered("3", "d/3", "late"), http.StatusConflict, "stale_save")
+	require.Equal(t, http.StatusOK, remove("6").status)
+	require.Equal(t, http.StatusOK, ann.do("DELETE", lockOf("r"), nil).status)
+	for _, prefix := range []string{"content/r", "deleted/"} {
+		left, err := s.Store().Keys(t.Context(), prefix)
+		require.NoError(t, err)
+		assert.Empty(t, left, "the end of the lock removes what it remembers")
+	}
+}

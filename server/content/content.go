@@ -17,7 +17,7 @@
 // The bytes are a blob ([blobs.Blobs]). The blob is durable before the transaction that names it, so an acknowledged
 // content exists. The store has only names: content/<document> describes the present generation and lists the kept
 // ones, blobs/<blob> describes the generation of each blob, and made/<maker>/<document> records which session or user
-// saved the document first. Every blob has its own name, even if another blob has the same bytes. So deleting one never
+// saved the document first. deleted/<document> has the order of the saves of a document that was deleted under a lock, until that lock ends. Every blob has its own name, even if another blob has the same bytes. So deleting one never
 // harms a writer of the same bytes. A move writes the names anew, see [Store.MoveUnder], and leaves the blobs as they are.
 //
 // A transaction that drops a generation names its blob under garbage/, and [Store.Tidy] deletes the blobs named
@@ -45,6 +45,7 @@ const (
 	blobPrefix    = "blobs/"
 	garbagePrefix = "garbage/"
 	madePrefix    = "made/"
+	deletedPrefix = "deleted/"
 
 	// MaxKeep is the maximum number of kept generations of a document: one transaction can drop them all.
 	MaxKeep = 50

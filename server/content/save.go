@@ -1,13 +1,16 @@
 package content
 
 import (
+	"context"
 	"errors"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// ErrStaleSave means that a later save under the same token is stored.
+// ErrStaleSave means that a later save or deletion under the same token has happened.
 var ErrStaleSave = errors.New("a later save of this lock is stored")
 
 // Save identifies a save. The zero value identifies none.
@@ -36,6 +39,46 @@ func (s Save) String() string {
 		return ""
 	}
 	return s.Draft + "/" + strconv.FormatInt(s.Number, 10)
+}
+
+// Ended returns the operation that forgets a deletion under a document's lock, for the transaction that ends the lock.
+func Ended(document string) kv.Op { return kv.Delete(deletedPrefix + document) }
+
+// readDeleted reads what is remembered of a deletion; the zero description is nothing.
+func (s *Store) readDeleted(ctx context.Context, document string) (d description, entry kv.Entry, err error) {
+	entry, _, err = s.KV.Get(ctx, deletedPrefix+document)
+	if err == nil && entry.Found() {
+		d, err = decode(entry)
+	}
+	return d, entry, err
+}
+
+// remember returns the operation of a deletion that keeps the order of the saves under its token, and the condition that what is
+// remembered already does not change. It fails with [ErrStaleSave] if the deletion is older than the last save.
+func (s *Store) remember(ctx context.Context, document string, before description, token int64, save Save) ([]kv.Op, kv.Cond, error) {
+	last, entry, err := s.readDeleted(ctx, document)
+	unchanged := kv.ChangedAt(deletedPrefix+document, entry.Modified)
+	stored := before.Token == token && before.ETag != ""
+	switch {
+	case err != nil:
+		return nil, unchanged, err
+	case stored:
+		last = before
+	case last.Token != token:
+		last = description{}
+	}
+	older := save.Order != 0 && save.Order <= last.Order || save.Draft != "" && save.Draft == last.Draft && save.Number <= last.Number
+	if older && stored {
+		return nil, unchanged, ErrStaleSave
+	}
+	d := description{Token: token, Draft: last.Draft, Number: last.Number, Order: max(save.Order, last.Order)}
+	if save.Draft != "" && !older {
+		d.Draft, d.Number = save.Draft, save.Number
+	}
+	if token == 0 || d.Draft == "" && d.Order == 0 {
+		return nil, unchanged, nil
+	}
+	return []kv.Op{kv.Put(deletedPrefix+document, d.encode())}, unchanged, nil
 }
 
 // follow reports whether d is the same save as before, which is stored. It fails with [ErrStaleSave] if d is older.

@@ -115,15 +115,19 @@ func (w *write) try(ctx context.Context, fence []kv.Cond) (Info, bool, error) {
 	tag, digest := etag(w.data)
 	d := description{ETag: tag, By: before.By, Token: w.Token, Size: len(w.data), Draft: w.save.Draft, Number: w.save.Number, Order: w.save.Order}
 	conditions := append(fence, kv.ChangedAt(prefix+w.document, old.Modified))
-	if old.Found() {
-		if stored, err := d.follow(before); stored || err != nil {
-			if err == nil && d.Order > before.Order {
-				before.Order = d.Order // writes that were sent in between are refused from now on
-				result, err := w.KV.Commit(ctx, kv.Txn{If: conditions, Then: []kv.Op{kv.Put(prefix+w.document, before.encode())}})
-				return before.info(), result.Held, err
-			}
-			return before.info(), stored, err
+	if !old.Found() {
+		unchanged, err := w.followDeletion(ctx, &d)
+		if err != nil {
+			return Info{}, false, err
 		}
+		conditions = append(conditions, unchanged)
+	} else if stored, err := d.follow(before); stored || err != nil {
+		if err == nil && d.Order > before.Order {
+			before.Order = d.Order // writes that were sent in between are refused from now on
+			result, err := w.KV.Commit(ctx, kv.Txn{If: conditions, Then: []kv.Op{kv.Put(prefix+w.document, before.encode())}})
+			return before.info(), result.Held, err
+		}
+		return before.info(), stored, err
 	}
 	if w.expected != nil {
 		if err := w.expected(before.info()); err != nil {
@@ -142,6 +146,16 @@ func (w *write) try(ctx context.Context, fence []kv.Cond) (Info, bool, error) {
 	result, err := w.KV.Commit(ctx, kv.Txn{If: conditions, Then: then})
 	w.named = err != nil
 	return d.info(), result.Held, err
+}
+
+// followDeletion fails with [ErrStaleSave] if d is older than a deletion under the same token. It returns the condition that this
+// stays so.
+func (w *write) followDeletion(ctx context.Context, d *description) (kv.Cond, error) {
+	deleted, entry, err := w.readDeleted(ctx, w.document)
+	if err == nil {
+		_, err = d.follow(deleted)
+	}
+	return kv.ChangedAt(deletedPrefix+w.document, entry.Modified), err
 }
 
 // mayMake returns an error if the store has no space for contents, or if the maker may not create another document.
@@ -190,7 +204,7 @@ func (w *write) replace(d *description, old kv.Entry, before description) []kv.O
 	var ops []kv.Op
 	if !old.Found() {
 		d.By = w.By.Maker
-		ops = append(ops, kv.Put(Made(d.By, w.document), nil))
+		ops = append(ops, kv.Put(Made(d.By, w.document), nil), Ended(w.document))
 	}
 	ops = append(ops, w.drop(d)...)
 	if before.Chunks > 0 {
@@ -201,19 +215,20 @@ func (w *write) replace(d *description, old kv.Entry, before description) []kv.O
 	return append(ops, kv.Put(prefix+w.document, d.encode()), kv.Put(blobPrefix+d.Blob, generation.encode()))
 }
 
-// Delete removes a document's content and history under the lock with the given token. It fails like Write.
-func (s *Store) Delete(ctx context.Context, document, holder string, token int64, expected Expected) error {
-	return s.DeleteUnder(ctx, document, s.documentRight(document, Writer{Holder: holder}, token), expected)
+// Delete removes a document's content and history under the lock with the given token. It fails like Write. Writes under the
+// token that were sent before it stay refused; save is its place among them.
+func (s *Store) Delete(ctx context.Context, document, holder string, token int64, save Save, expected Expected) error {
+	return s.DeleteUnder(ctx, document, s.documentRight(document, Writer{Holder: holder}, token), save, expected)
 }
 
 // Erase is Delete for an administrator, without a lock. A holder may save again afterwards.
 func (s *Store) Erase(ctx context.Context, document string, expected Expected) error {
 	none := func(context.Context) ([]kv.Cond, error) { return nil, nil }
-	return s.DeleteUnder(ctx, document, Right{Fence: none}, expected)
+	return s.DeleteUnder(ctx, document, Right{Fence: none}, Save{}, expected)
 }
 
 // DeleteUnder is Delete under any lock that allows it.
-func (s *Store) DeleteUnder(ctx context.Context, document string, right Right, expected Expected) error {
+func (s *Store) DeleteUnder(ctx context.Context, document string, right Right, save Save, expected Expected) error {
 	for {
 		conditions, err := right.Fence(ctx)
 		if err != nil {
@@ -232,6 +247,10 @@ func (s *Store) DeleteUnder(ctx context.Context, document string, right Right, e
 				return err
 			}
 		}
+		remember, unchanged, err := s.remember(ctx, document, before, right.Token, save)
+		if err != nil {
+			return err
+		}
 		ops := []kv.Op{kv.Delete(prefix + document), kv.DeleteUnder(chunkPrefix + document + "/")}
 		if before.Blob != "" {
 			before.Kept = append(before.Kept, kept{before.Save, before.Blob})
@@ -242,8 +261,8 @@ func (s *Store) DeleteUnder(ctx context.Context, document string, right Right, e
 		if before.By != "" {
 			ops = append(ops, kv.Delete(Made(before.By, document)))
 		}
-		ops = slices.Concat(ops, s.Forget(document), right.Also)
-		result, err := s.KV.Commit(ctx, kv.Txn{If: append(conditions, kv.ChangedAt(prefix+document, old.Modified)), Then: ops})
+		ops = slices.Concat(ops, remember, s.Forget(document), right.Also)
+		result, err := s.KV.Commit(ctx, kv.Txn{If: append(conditions, unchanged, kv.ChangedAt(prefix+document, old.Modified)), Then: ops})
 		if err != nil || result.Held {
 			return err
 		}

@@ -256,7 +256,7 @@ func (g *right) removeAll(ctx context.Context, n node, expected content.Expected
 
 // removeOne removes a document or an empty collection, with the document that the collection also is.
 func (g *right) removeOne(ctx context.Context, n node) []failure {
-	err := g.Contents.DeleteUnder(ctx, n.id(), g.content(), nil)
+	err := g.Contents.DeleteUnder(ctx, n.id(), g.content(), content.Save{}, nil)
 	if err == nil && n.kind == collection {
 		err = g.removeDir(ctx, n.place)
 	}
@@ -271,7 +271,7 @@ func (g *right) removeFile(ctx context.Context, n node, expected content.Expecte
 	if err := g.keepParent(ctx, n.place); err != nil {
 		return err
 	}
-	return g.Contents.DeleteUnder(ctx, n.id(), g.content(), expected)
+	return g.Contents.DeleteUnder(ctx, n.id(), g.content(), content.Save{}, expected)
 }
 
 // keepParent makes the collection around a place that is removed. Otherwise one that exists by its members alone would go

@@ -99,11 +99,15 @@ func (a *API) deleteDocument(w http.ResponseWriter, r *http.Request, s sessions.
 		writeJSON(w, http.StatusOK, done{Success: true})
 		return nil
 	}
+	save, err := readSave(r)
+	if err != nil {
+		return err
+	}
 	owner, err := a.ownerAt(r.Context(), s, id)
 	if err != nil {
 		return err
 	}
-	if err := a.Contents.Delete(r.Context(), id, owner, token, expected(r)); err != nil {
+	if err := a.Contents.Delete(r.Context(), id, owner, token, save, expected(r)); err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, done{Success: true})

@@ -16,6 +16,7 @@ import (
 // Lock makes the events of changes of a document's lock.
 func Lock(document string, changes ...locks.Change) []kv.Op {
 	var list []events.Event
+	var ops []kv.Op
 	for _, c := range changes {
 		e := events.Event{Type: events.Unlocked, Reason: string(c.Reason), Token: c.Lease.Token,
 			ByID: c.By.ID, ByName: c.By.Name, Why: c.Why}
@@ -24,10 +25,12 @@ func Lock(document string, changes ...locks.Change) []kv.Op {
 				Type: events.Locked, HolderID: c.Lease.Holder.ID, HolderName: c.Lease.Holder.Name,
 				LockedAt: events.At(c.Lease.LockedAt), ExpiresAt: events.At(c.Lease.ExpiresAt),
 			}
+		} else {
+			ops = []kv.Op{content.Ended(document)}
 		}
 		list = append(list, e)
 	}
-	return []kv.Op{events.Record(document, list...)}
+	return append(ops, events.Record(document, list...))
 }
 
 // Ask makes the event of a question to a holder.
