@@ -2,12 +2,14 @@ package server_test
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
@@ -91,4 +93,22 @@ func TestAMoveToAnotherCollectionOfTheSameNameReplaces(t *testing.T) {
 		require.NoError(t, err)
 		assert.Zero(t, moves, again)
 	}
+}
+
+// A program sets a property of a collection that exists by its members alone. The collection stays when the last of them goes
+// without the program, and the property goes with the collection.
+func TestTheCollectionOfAPropertyStays(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ann, bob := s.as(t, "ann"), s.as(t, "bob")
+	token := ann.lock("c~.x")
+	require.Equal(t, http.StatusOK, ann.save("c~.x", token, "text").status)
+	bob.status(http.StatusMultiStatus, "PROPPATCH /dav/c/ "+setProperty)
+	require.Equal(t, http.StatusOK, ann.with(remote.HeaderToken, strconv.FormatInt(token, 10)).do("DELETE", "/api/documents/c~.x", nil).status)
+	assert.Contains(t, string(bob.with("Depth", "0").do("PROPFIND", "/dav/c/", nil).text), "blue")
+	require.Equal(t, http.StatusOK, ann.do("DELETE", lockOf("c~.x"), nil).status)
+	bob.status(http.StatusNoContent, "DELETE /dav/c/")
+	left, err := s.Store().Keys(t.Context(), "dav/")
+	require.NoError(t, err)
+	assert.Empty(t, left)
 }

@@ -276,16 +276,18 @@ func (g *right) removeFile(ctx context.Context, n node, expected content.Expecte
 
 // keepParent makes the collection around a place that is removed. Otherwise one that exists by its members alone would go
 // with the last of them, and programs do not expect that. It checks no limit, because a member goes.
-func (g *right) keepParent(ctx context.Context, p place) error {
-	parent := p.parent()
-	if parent.root() {
+func (g *right) keepParent(ctx context.Context, p place) error { return g.keepDir(ctx, p.parent()) }
+
+// keepDir makes a collection that exists, unless it was made before.
+func (g *right) keepDir(ctx context.Context, p place) error {
+	if p.root() {
 		return nil
 	}
-	e, _, err := g.Store.Get(ctx, dirPrefix+parent.id())
+	e, _, err := g.Store.Get(ctx, dirPrefix+p.id())
 	if err != nil || e.Found() {
 		return err
 	}
-	_, err = g.commit(ctx, kv.Absent(dirPrefix+parent.id()), dirOf(parent, g.writer(parent).Maker)...)
+	_, err = g.commit(ctx, kv.Absent(dirPrefix+p.id()), dirOf(p, g.writer(p).Maker)...)
 	return err
 }
 

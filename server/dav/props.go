@@ -199,6 +199,11 @@ func (h *Handler) patchUnder(ctx context.Context, g *right, n node, updates []up
 		if op.Puts() && h.Store.Space().Full {
 			return kv.ErrFull
 		}
+		if op.Puts() && n.kind == collection { // otherwise the properties would outlast a collection that exists by its members alone
+			if err := g.keepDir(ctx, n.place); err != nil {
+				return err
+			}
+		}
 		conditions = append(conditions, kv.ChangedAt(n.propsKey(), modified))
 		if result, err := h.Store.Commit(ctx, kv.Txn{If: conditions, Then: []kv.Op{op}}); err != nil || result.Held {
 			return err
