@@ -251,13 +251,18 @@ func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, q questi
 		}
 	})
 	defer silence.Stop()
+	replaced := false // by a question about a later lock, whose answer is for its own asker
 	err := d.store.Watch(ctx, prefix+q.document, q.revision, func(changes []kv.Change) error {
 		for _, c := range changes {
+			if c.Key != prefix+q.document || replaced {
+				continue
+			}
 			a, ok := decode(c.Entry)
 			switch {
-			case c.Key != prefix+q.document:
 			case c.Deleted || !ok:
 				return ErrTimeout
+			case a.ID != q.ask.ID:
+				replaced = true
 			case a.Refused:
 				return &RefusedError{a.Reason, a.Busy}
 			case a.Accepted:

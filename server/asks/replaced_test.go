@@ -48,3 +48,38 @@ func TestARefusedQuestionThatIsReplacedEnds(t *testing.T) {
 		assert.Equal(t, map[string]Outcome{"bob": Refused, "cleo": Cancelled}, s.ended.list)
 	})
 }
+
+// The lock ends after a question is stored and before its asker is in the queue, and somebody else gets the lock and is asked by a third one. The
+// refusal is for that one alone: the first asker still gets the lock when it is released.
+func TestTheAnswerToALaterQuestionIsForItsAskerAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := ask(t, 0)
+		require.NoError(t, s.answers.Refuse(t.Context(), s.holder, "no", false))
+		require.ErrorAs(t, <-s.outcome, new(*RefusedError))
+		request := func(holder string) locks.Request {
+			return locks.Request{Paths: []locks.Path{locks.Document("r")}, Holder: locks.Holder{ID: holder}, TTL: time.Hour}
+		}
+		early, needed, err := s.answers.pose(t.Context(), request("bob"))
+		require.NoError(t, err)
+		require.True(t, needed)
+		require.NoError(t, s.table.Release(t.Context(), s.lease.ID, "ann"))
+		held, err := s.table.Acquire(t.Context(), request("cleo"))
+		require.NoError(t, err)
+		outcomes := map[string]chan error{"bob": make(chan error, 1), "dan": make(chan error, 1)}
+		go func() {
+			_, err := s.answers.Ask(t.Context(), request("dan"), grace)
+			outcomes["dan"] <- err
+		}()
+		synctest.Wait()
+		go func() {
+			_, cause, err := s.answers.await(t.Context(), request("bob"), early, grace)
+			_, err = failure(t.Context(), cause, err)
+			outcomes["bob"] <- err
+		}()
+		synctest.Wait()
+		require.NoError(t, s.answers.Refuse(t.Context(), Answer{Document: "r", Holder: "cleo"}, "a secret for dan", false))
+		require.ErrorAs(t, <-outcomes["dan"], new(*RefusedError))
+		require.NoError(t, s.table.Release(t.Context(), held.ID, "cleo"))
+		assert.NoError(t, <-outcomes["bob"])
+	})
+}
