@@ -27,6 +27,37 @@ func locksGoOn(c client) {
 	assert.Equal(c.t, http.StatusOK, c.do("DELETE", lockOf("goes-on"), nil).status)
 }
 
+// fill fills a store with a quota of 64 MiB beyond 95 percent, far below the space that only locks may use.
+func fill(t *testing.T, s *instance) {
+	t.Helper()
+	value := bytes.Repeat([]byte("x"), 1<<20)
+	for i := range 62 {
+		_, err := s.Store().Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(fmt.Sprint("big/", i), value)}})
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool { return s.Store().Space().Full }, 30*time.Second, 10*time.Millisecond)
+}
+
+// In a full store, nobody makes a room or enters one anew: the remaining space is for locks. Those who are in a room come back
+// after a reload, and answer.
+func TestRoomsInAFullStore(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.Quota = 64 << 20 })
+	people, cleo := meet(t, s), visit(t, s, newJar(t))
+	fill(t, s)
+	for _, message := range []object{
+		{"type": "createRoom", "userName": "Cleo"},
+		{"type": "enterTheRoom", "userName": "Cleo", "roomId": people.room},
+		{"type": "enterTheRoom", "userName": "Cleo", "roomId": "another", "create": true},
+	} {
+		cleo.send(message)
+		assert.Equal(t, "store_full", cleo.next("error")["error"])
+	}
+	people.comeBack(t, s, s)
+	people.open(t)
+	locksGoOn(s.as(t, "ann"))
+}
+
 // The store reaches its quota: saves are refused and locks go on, until there is room.
 func TestAStoreAtItsQuota(t *testing.T) {
 	t.Parallel()
@@ -34,12 +65,7 @@ func TestAStoreAtItsQuota(t *testing.T) {
 	ann := s.as(t, "ann")
 	token := ann.lock("r")
 	require.Equal(t, http.StatusOK, ann.save("r", token, "before").status)
-	value := bytes.Repeat([]byte("x"), 1<<20)
-	for i := range 62 { // beyond the quota's 95 percent, far below the space that only locks may use
-		_, err := s.Store().Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(fmt.Sprint("big/", i), value)}})
-		require.NoError(t, err)
-	}
-	require.Eventually(t, func() bool { return s.Store().Space().Full }, 30*time.Second, 10*time.Millisecond)
+	fill(t, s)
 	assertError(t, ann.save("r", token, "after"), http.StatusInsufficientStorage, "store_full")
 	assert.Equal(t, "before", string(ann.do("GET", contentOf("r"), nil).text))
 	locksGoOn(ann)

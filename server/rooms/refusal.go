@@ -16,6 +16,7 @@ var (
 	errForeignToken = &refusal{"foreign_token", "The userToken is not the one this socket was given."}
 	errNoRoom       = &refusal{"room_not_found", "There is no such room, or it has been closed."}
 	errNotInRoom    = &refusal{"not_in_room", "This socket has not entered that room."}
+	errNoSpace      = &refusal{"store_full", "The server has no room for more participants; those who are in a room go on."}
 	errFull         = &refusal{"room_full", "The room holds as much as a room can hold."}
 	errClosed       = &refusal{"room_closed", "The room was closed."}
 	errRemoved      = &refusal{"removed", "This socket is no longer in its room; it may enter again."}

@@ -31,7 +31,7 @@ func (t *table) create(ctx context.Context, id string, who participant) (int64, 
 		if err := leaveFormer(x, who.Token, id); err != nil {
 			return err
 		}
-		r, err := room{ID: id}.enter(who.Token, who.Name, who.Session)
+		r, err := t.add(room{ID: id}, who)
 		if err != nil {
 			return err
 		}
@@ -39,6 +39,14 @@ func (t *table) create(ctx context.Context, id string, who participant) (int64, 
 		x.save(r)
 		return nil
 	})
+}
+
+// add adds a participant, if the store has space for more than locks.
+func (t *table) add(r room, who participant) (room, error) {
+	if r.index(who.Token) < 0 && t.store.Space().Full {
+		return r, errNoSpace
+	}
+	return r.enter(who.Token, who.Name, who.Session)
 }
 
 // place stores the room of a token and registers its socket at this instance. The registration may be gone because
@@ -75,7 +83,7 @@ func (t *table) enter(ctx context.Context, id string, who participant, previous 
 			return err
 		}
 		if former == "" {
-			r, err = r.enter(who.Token, who.Name, who.Session)
+			r, err = t.add(r, who)
 		} else {
 			x.delete(memberPrefix + former)
 			x.delete(socketPrefix + former)

@@ -15,6 +15,7 @@ type Store interface {
 	Commit(ctx context.Context, txn kv.Txn) (kv.Result, error)
 	CommitEach(ctx context.Context, txns []kv.Txn) ([]bool, error)
 	Watch(ctx context.Context, prefix string, after int64, f func([]kv.Change) error) error
+	Space() kv.Space
 }
 
 // txn collects the reads and writes of changes. Its commit does nothing if any of the values read has changed since.
