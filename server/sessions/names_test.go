@@ -9,17 +9,18 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	for _, name := range []string{"Ann", "Åsa Öberg", "山田 太郎", "👩", "❤️", strings.Repeat("猫", 64)} {
+	for _, name := range []string{"Ann", "Åsa Öberg", "山田 太郎", "👩", "❤️", "❤\ufe0e", "葛\U000e0100城", strings.Repeat("猫", 64)} {
 		assert.NoError(t, CheckName(name), "%q", name)
 		assert.Equal(t, name, Clean(name))
 	}
 	for _, name := range []string{
 		"", " ", "\u3164", "\u2800", "\ufe0f", "Ann\u200b", "\u202eAnn", "A\u2066nn", "Ann\ufeff", "Ann\u00ad", "A\u034fnn", "Ann\n",
-		"\xff", strings.Repeat("x", 65), "\u115f\u1160",
+		"\xff", strings.Repeat("x", 65), "\u115f\u1160", "\ufe00", "\ufe0e \ufe0f", "\U000e0100", "Ann\U00016fe4", "\U0001d159",
 	} {
 		assert.ErrorIs(t, CheckName(name), ErrName, "%q", name)
 	}
 	assert.Equal(t, "Ann", Clean("\u202eA\u200bnn\n"))
+	assert.Empty(t, Clean("\ufe0f"))
 }
 
 // Two turns forget a key; one that goes on asking keeps its bucket.
