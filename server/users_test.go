@@ -143,6 +143,39 @@ func TestASocketEndsWithThePermission(t *testing.T) {
 	assert.Equal(t, websocket.StatusPolicyViolation, websocket.CloseStatus(err), string(text))
 }
 
+// The sockets of a key end when the key is removed, or when its user gets other groups.
+func TestASocketEndsWithItsKey(t *testing.T) {
+	t.Parallel()
+	for _, others := range []string{"", keyLine("bob", "readers")} {
+		keys := writeFile(t, keyLine("ann", "")+keyLine("bob", ""))
+		s := start(t, func(c *server.Config) {
+			c.APIKeys, c.Policy = keys, writeFile(t, "anyone documents read lock\nanyone rooms read write")
+		})
+		dial := func(path, key string) *websocket.Conn {
+			conn, _, err := websocket.Dial(t.Context(), s.URL+path, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + key}}})
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = conn.CloseNow() })
+			return conn
+		}
+		events, ann, bob := dial("/api/documents/r/events", "bob-key"), &visitor{t: t, conn: dial("/ws", "ann-key")}, &visitor{t: t, conn: dial("/ws", "bob-key")}
+		for _, v := range []*visitor{ann, bob} {
+			v.token = v.next("connected")["userToken"]
+			v.send(object{"type": "enterTheRoom", "userName": "X", "roomId": "r", "create": true})
+			v.next("roomInfo")
+		}
+		require.NoError(t, os.WriteFile(keys, []byte(keyLine("ann", "")+others), 0o600))
+		s.Reload()
+		require.Equal(t, http.StatusOK, s.as(t, "ann-key").do("POST", lockOf("r"), nil).status)
+		ann.send(object{"type": "answer", "roomId": "r", "answer": "a secret"})
+		for _, conn := range []*websocket.Conn{events, bob.conn} {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			_, text, err := conn.Read(ctx)
+			cancel()
+			assert.Equal(t, websocket.StatusPolicyViolation, websocket.CloseStatus(err), string(text))
+		}
+	}
+}
+
 // A page can name its user in a WebSocket by a subprotocol alone.
 func TestASocketNamesItsUserByASubprotocol(t *testing.T) {
 	t.Parallel()

@@ -124,7 +124,7 @@ func (a *API) MayEnter(r *http.Request, s sessions.Session, room string, change 
 		what = policy.Write
 	}
 	path := []string{"rooms", room}
-	may := (s.UserEnds.IsZero() || time.Now().Before(s.UserEnds)) && a.Policy().May(s.User, path, what)
+	may := !s.Over(time.Now()) && a.Policy().May(s.User, path, what)
 	if !may {
 		a.noted(r, s, audit.Entry{Event: audit.Refused, Paths: [][]string{path}})
 	}
@@ -133,7 +133,7 @@ func (a *API) MayEnter(r *http.Request, s sessions.Session, room string, change 
 
 // stillReads checks that the user of a socket is signed in and may read a path.
 func (a *API) stillReads(s sessions.Session, p locks.Path) error {
-	if !s.UserEnds.IsZero() && !time.Now().Before(s.UserEnds) {
+	if s.Over(time.Now()) {
 		return errUnauthenticated
 	}
 	return a.may(s, p, policy.Read)

@@ -21,7 +21,7 @@ func (s Source) OfProgram(r *http.Request, kind, address string) (Session, error
 	if err != nil {
 		return Session{}, err
 	}
-	session := Session{User: id.User, Name: Clean(id.Name), UserEnds: id.Ends, Proven: id.SignedIn()}
+	session := Session{User: id.User, Name: Clean(id.Name), UserEnds: id.Ends, Still: id.Still, Proven: id.SignedIn()}
 	if id.SignedIn() && session.Name == "" {
 		return session, users.ErrUnauthenticated
 	}

@@ -66,10 +66,11 @@ type Session struct {
 	// Former are further ids of the same owner: a browser has them when its first requests ran in parallel.
 	Former []string
 	// User is the signed-in user, and Name is the name that others see. Both are empty if nobody has signed in. The sign-in ends at
-	// UserEnds; zero is no limit.
+	// UserEnds, if it is not zero, and when Still reports false, if it is not nil.
 	User     users.User
 	Name     string
 	UserEnds time.Time
+	Still    func() bool
 	// New reports that the request bore no secret and got a new one.
 	New bool
 	// Proven reports that this service made the secret. A client can invent any other secret.
@@ -79,6 +80,11 @@ type Session struct {
 // Owns reports whether a holder is this owner.
 func (s Session) Owns(holderID string) bool {
 	return holderID == s.HolderID || slices.Contains(s.Former, holderID)
+}
+
+// Over reports whether the user's sign-in has ended since the request.
+func (s Session) Over(now time.Time) bool {
+	return !s.UserEnds.IsZero() && !now.Before(s.UserEnds) || s.Still != nil && !s.Still()
 }
 
 // Source makes sessions of requests.
@@ -102,7 +108,7 @@ func (s Source) Of(w http.ResponseWriter, r *http.Request) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	session := Session{User: id.User, Name: Clean(id.Name), UserEnds: id.Ends}
+	session := Session{User: id.User, Name: Clean(id.Name), UserEnds: id.Ends, Still: id.Still}
 	if id.SignedIn() && session.Name == "" {
 		return session, users.ErrUnauthenticated // nobody could see who it is
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -53,6 +54,8 @@ type Identity struct {
 	// Bearer says that the Authorization header has named the user. Ends is when the identity ends; zero means never.
 	Bearer bool
 	Ends   time.Time
+	// Still reports whether the proof still names this user with these groups; nil is always, until Ends.
+	Still func() bool
 }
 
 // Of returns the user of a request, or the zero user if it names none. It fails with [ErrHeader], [ErrUnauthenticated]
@@ -81,7 +84,10 @@ func (s Source) Of(r *http.Request) (Identity, error) {
 func (s Source) OfBearer(ctx context.Context, token string) (Identity, error) {
 	if s.Keys != nil {
 		if u, ok := s.Keys().Of(token); ok {
-			return Identity{User: u, Bearer: true}, nil
+			return Identity{User: u, Bearer: true, Still: func() bool {
+				now, ok := s.Keys().Of(token)
+				return ok && now.Name == u.Name && slices.Equal(now.Groups, u.Groups)
+			}}, nil
 		}
 	}
 	if s.Tokens == nil {
