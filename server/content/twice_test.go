@@ -1,10 +1,18 @@
 package content
 
 import (
+	"context"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/blobs"
+	"github.com/holdfast-dev/holdfast/server/kv/memory"
+	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
 // A save arrives twice at the same time, since the client repeats it. The one that comes second keeps no blob.
@@ -25,4 +33,42 @@ func TestASaveThatArrivesTwiceKeepsOneBlob(t *testing.T) {
 	}
 	write()
 	assert.Len(t, f.names(t), 1)
+}
+
+// pausing pauses after each blob.
+type pausing struct {
+	blobs.Blobs
+	after func()
+}
+
+func (p *pausing) Put(ctx context.Context, name string, data []byte) error {
+	defer p.after()
+	return p.Blobs.Put(ctx, name, data)
+}
+
+// A server is suspended between a blob and its transaction, for so long that another server takes the blob for one that a crash has
+// left. The lock is kept alive through that server. What the first server then acknowledges can be read.
+func TestABlobThatIsSweptBeforeItsTransaction(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		m := memory.New()
+		store := m.Client(func(context.Context, string) (before, after error) { return nil, nil })
+		table, err := locks.Open(t.Context(), store, locks.Config{})
+		require.NoError(t, err)
+		defer func() { table.Close(); assert.NoError(t, store.Close()); m.Close() }()
+		files, err := blobs.OpenFiles(dir)
+		require.NoError(t, err)
+		lease, err := table.Acquire(t.Context(), locks.Request{Paths: []locks.Path{locks.Document("r")}, Holder: locks.Holder{ID: "ann"}, TTL: 24 * time.Hour})
+		require.NoError(t, err)
+		other := New(Config{KV: store, Locks: table, Blobs: files})
+		suspended := New(Config{KV: store, Locks: table, Blobs: &pausing{files, sync.OnceFunc(func() {
+			time.Sleep(OrphanAge)
+			assert.NoError(t, other.Sweep(t.Context(), time.Now()))
+		})}})
+		_, err = suspended.Write(t.Context(), "r", Writer{Holder: "ann", Maker: "ann"}, lease.Token, Save{}, nil, []byte("text"))
+		require.NoError(t, err)
+		data, _, err := other.Read(t.Context(), "r")
+		require.NoError(t, err)
+		assert.Equal(t, "text", string(data))
+	})
 }

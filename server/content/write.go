@@ -9,12 +9,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/server/blobs"
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
 // commitWithin limits the time from a blob's name, which contains its time, to the transaction that names the blob.
-// It is much less than OrphanAge, so Sweep never deletes a blob that waits for its transaction.
+// It is much less than OrphanAge, so Sweep deletes a blob that waits for its transaction only if this process was suspended.
 const commitWithin = time.Minute
 
 // Expected checks the content that the writer is about to replace. It returns [ErrPrecondition] for an unexpected
@@ -84,7 +85,7 @@ type write struct {
 	expected Expected
 	data     []byte
 	d        description // of the existing blob; without a blob, its Blob is empty
-	named    bool        // a transaction with an unknown outcome may have named the blob
+	named    bool        // a transaction has named the blob, or may have
 }
 
 // giveUp removes the blob of a failed write. If the blob store does not answer, the blob becomes garbage.
@@ -144,7 +145,10 @@ func (w *write) try(ctx context.Context, fence []kv.Cond) (Info, bool, error) {
 	then := slices.Concat(w.Record(w.document, d.info()), w.replace(&d, old, before), w.Also)
 	w.named = true
 	result, err := w.KV.Commit(ctx, kv.Txn{If: conditions, Then: then})
-	w.named = err != nil
+	w.named = err != nil || result.Held
+	if err == nil && result.Held {
+		err = w.restore()
+	}
 	return d.info(), result.Held, err
 }
 
@@ -194,6 +198,24 @@ func (w *write) put(ctx context.Context, digest string) error {
 	save := newSave(now)
 	w.d = description{Save: save, Blob: digest + "-" + save, Saved: now.UnixMilli()}
 	return w.Blobs.Put(ctx, w.d.Blob, w.data)
+}
+
+// restore writes the blob again if it is gone after the transaction that names it. This process may have been suspended for so
+// long that Sweep of another server took the blob for one that a crash has left.
+func (w *write) restore() error {
+	if time.Since(time.UnixMilli(w.d.Saved)) < commitWithin {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), commitWithin)
+	defer cancel()
+	r, err := w.Blobs.Open(ctx, w.d.Blob)
+	switch {
+	case err == nil:
+		return r.Close()
+	case errors.Is(err, blobs.ErrNotFound):
+		return w.Blobs.Put(ctx, w.d.Blob, w.data)
+	}
+	return err
 }
 
 // replace returns the operations that make d the present generation and drop the generations above the limit.
