@@ -4,7 +4,13 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
 // fakeClock stands still until the test advances it.
@@ -28,3 +34,25 @@ func (c *fakeClock) advance(d time.Duration) {
 func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
 func noSocket(string) bool { return false }
+
+// The clock of one server is an hour ahead, or jumps. The server closes no room that has just been used.
+func TestAWrongClockClosesNoRoom(t *testing.T) {
+	store := kvtest.Open(t)
+	a := start(t, Config{Store: store})
+	wrong := start(t, Config{Store: store, Now: func() time.Time { return time.Now().Add(time.Hour) }})
+	ann := connect(t, a)
+	id := ann.create("Ann")
+	ann.info()
+	ann.answer("x")
+	ann.info()
+	updated, _, err := store.Get(t.Context(), updatePrefix+id)
+	require.NoError(t, err)
+	eventually(t, "the room is seen", func() bool {
+		p := wrong.sweeper.seen
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.updates[id] != nil && p.updates[id].revision == updated.Modified
+	})
+	require.NoError(t, wrong.sweeper.closeIdle(t.Context()))
+	assert.NotEmpty(t, keys(t, store, roomPrefix)[id])
+}

@@ -20,6 +20,7 @@ import (
 // The watches may lag, and one may be behind another. The sweeper confirms each of its actions in a transaction.
 type presence struct {
 	own       string // this instance
+	clock     func() time.Time
 	connected func(token string) bool
 
 	mu      sync.Mutex
@@ -48,7 +49,7 @@ type peer struct {
 
 func newPresence(own string, connected func(token string) bool) *presence {
 	return &presence{
-		own: own, connected: connected, read: map[string]bool{},
+		own: own, clock: time.Now, connected: connected, read: map[string]bool{},
 		peers: map[string]*peer{}, sockets: map[string]*peer{}, members: map[string]struct{}{},
 		orphans: map[string]time.Time{}, strays: map[string]struct{}{}, updates: map[string]*lastUpdate{},
 	}
@@ -212,10 +213,14 @@ func (p *presence) orphan(token string, since time.Time) {
 	}
 }
 
+// updated records a change of a room: by this machine's clock, or one that was read at the start by its stored time, which
+// another clock may have measured.
 func (p *presence) updated(room string, e kv.Entry, _ time.Time) {
 	at, err := decodeTime(e.Value)
 	if err != nil {
 		at = time.Time{} // the time cannot be read; the room counts as idle
+	} else if p.read[updatePrefix] {
+		at = p.clock()
 	}
 	u := p.updates[room]
 	if u == nil {

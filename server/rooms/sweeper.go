@@ -20,7 +20,9 @@ type sweeper struct {
 }
 
 func newSweeper(r *Rooms) *sweeper {
-	return &sweeper{rooms: r, seen: newPresence(r.config.Instance, r.connected)}
+	seen := newPresence(r.config.Instance, r.connected)
+	seen.clock = r.config.Now
+	return &sweeper{rooms: r, seen: seen}
 }
 
 // start runs the sweeper's tasks until ctx ends.
