@@ -120,7 +120,9 @@ func TestSigningInInheritsNoLock(t *testing.T) {
 	anns := b.jar.Cookies(b.url())
 	require.Equal(t, http.StatusOK, b.do("POST", "/api/session", "bob-key").status)
 	assert.Equal(t, "bob", b.user())
-	assertError(t, b.do("PUT", lockOf("ann"), ""), http.StatusForbidden, "not_locked_by_user")
+	for _, method := range []string{"PUT", "DELETE"} {
+		assertError(t, b.do(method, lockOf("ann"), ""), http.StatusForbidden, "not_locked_by_user")
+	}
 	for _, old := range anns {
 		for _, now := range b.jar.Cookies(b.url()) {
 			assert.NotEqual(t, old.Value, now.Value)

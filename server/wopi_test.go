@@ -43,7 +43,7 @@ func TestWOPIRefusesWrongIDs(t *testing.T) {
 	ann.status(http.StatusCreated, "PUT /dav/plan.docx text")
 	long := strings.Repeat("1234567890123456", 64)
 	for i, step := range []step{
-		{"LOCK", "", "", 400, ""}, {"LOCK", long + "x", "", 400, ""}, {"UNLOCK", "", "", 400, ""}, {"REFRESH_LOCK", "a", "", 409, ""},
+		{"LOCK", "", "", 400, ""}, {"LOCK", long + "x", "", 400, ""}, {"UNLOCK", "", "", 400, ""}, {"REFRESH_LOCK", "a", "", 409, ""}, {"LOCK", "\xff", "", 400, ""},
 		{"LOCK", "b", "a", 409, ""}, {"PUT", "a", "", 409, ""}, {"PUT_RELATIVE", "", "", 501, ""}, {"DELETE", "", "", 501, ""},
 		{"LOCK", long, "", 200, ""}, {"GET_LOCK", "", "", 200, long}, {"UNLOCK", long, "", 200, ""},
 	} {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/server/httpapi"
 	"github.com/holdfast-dev/holdfast/server/locks"
@@ -18,7 +19,7 @@ const (
 	noteLock, noteChange = "wopi ", "wopi-change"
 	// lockTTL is how long a lock lasts without a RefreshLock, as the protocol says.
 	lockTTL = 30 * time.Minute
-	// maxLockID is the maximum length of a lock's id.
+	// maxLockID is the maximum length of a lock's id. An id that is not UTF-8 would be stored as another one.
 	maxLockID = 1024
 	// relockWait is how long the new lock of UnlockAndRelock may wait for the end of the old one.
 	relockWait = 5 * time.Second
@@ -42,7 +43,7 @@ func (h *Handler) change(c *call) error {
 		return err
 	}
 	id := lockHeader(c.r)
-	if id == "" || len(id) > maxLockID || len(c.r.Header.Get("X-WOPI-OldLock")) > maxLockID {
+	if id == "" || len(id) > maxLockID || !utf8.ValidString(id) || len(c.r.Header.Get("X-WOPI-OldLock")) > maxLockID {
 		return errLockID
 	}
 	return operation(c, id)
