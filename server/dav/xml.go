@@ -7,13 +7,16 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/server/httpapi"
 )
 
 const (
-	davSpace = "DAV:"
-	xmlSpace = "http://www.w3.org/XML/1998/namespace"
+	davSpace   = "DAV:"
+	xmlSpace   = "http://www.w3.org/XML/1998/namespace"
+	xmlnsSpace = "http://www.w3.org/2000/xmlns/"
 	// maxXML is the maximum size of a request's body in bytes, maxNested that of its depth in elements.
 	maxXML, maxNested = 64 << 10, 64
 )
@@ -103,15 +106,8 @@ func (p *parser) element(start xml.StartElement) (e element, err error) {
 	e.name = start.Name
 	outside := len(p.spaces)
 	defer func() { p.spaces = p.spaces[:outside]; p.depth-- }()
-	for _, a := range start.Attr {
-		if a.Name.Space == "xmlns" && a.Value == "" {
-			return e, errMalformed // a prefix without a namespace
-		}
-		if a.Name.Space == "xmlns" || a.Name == (xml.Name{Local: "xmlns"}) {
-			p.spaces = append(p.spaces, a.Value)
-		} else {
-			e.attrs = append(e.attrs, a)
-		}
+	if e.attrs, err = p.attributes(start); err != nil {
+		return e, err
 	}
 	if p.depth++; p.depth > maxNested || !p.declared(e.name) || slices.ContainsFunc(e.attrs, func(a xml.Attr) bool { return !p.declared(a.Name) }) {
 		return e, errMalformed
@@ -136,6 +132,30 @@ func (p *parser) element(start xml.StartElement) (e element, err error) {
 			return e, nil
 		}
 	}
+}
+
+// attributes returns the attributes of an element, and declares its namespaces. The decoder accepts an attribute that is there
+// twice, colons anywhere in a name, and namespaces that nobody may declare. Other programs could not read such an element.
+func (p *parser) attributes(start xml.StartElement) (list []xml.Attr, err error) {
+	seen := map[xml.Name]bool{}
+	for _, a := range start.Attr {
+		declares := a.Name.Space == "xmlns" || a.Name == xml.Name{Local: "xmlns"}
+		switch {
+		case seen[a.Name], strings.Contains(a.Name.Local, ":"),
+			declares && (a.Value == xmlSpace || a.Value == xmlnsSpace),
+			a.Name.Space == "xmlns" && a.Value == "": // a prefix without a namespace
+			return nil, errMalformed
+		case declares:
+			p.spaces = append(p.spaces, a.Value)
+		default:
+			list = append(list, a)
+		}
+		seen[a.Name] = true
+	}
+	if strings.Contains(start.Name.Local, ":") || start.Name.Space == xmlSpace {
+		return nil, errMalformed
+	}
+	return list, nil
 }
 
 // declared reports whether the prefix of a name was declared; the decoder leaves another one in the place of the namespace.
@@ -218,7 +238,7 @@ func (x *xmlWriter) children(e element) {
 			case xmlSpace:
 				x.attribute("xml:"+a.Name.Local, a.Value)
 			default:
-				prefix := "a" + string(rune('a'+i%26))
+				prefix := "a" + strconv.Itoa(i)
 				x.attribute("xmlns:"+prefix, a.Name.Space)
 				x.attribute(prefix+":"+a.Name.Local, a.Value)
 			}
