@@ -47,7 +47,7 @@ func (p *pausing) Put(ctx context.Context, name string, data []byte) error {
 }
 
 // A server is suspended between a blob and its transaction, for so long that another server takes the blob for one that a crash has
-// left. The lock is kept alive through that server. What the first server then acknowledges can be read.
+// left. The lock is kept alive through that server. The content that the first server then acknowledges can be read.
 func TestABlobThatIsSweptBeforeItsTransaction(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
