@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -154,6 +155,21 @@ func TestServersOfOneHostLeaveEachOtherTheirCookies(t *testing.T) {
 	for _, s := range []*instance{one, two} {
 		assert.Equal(t, http.StatusOK, s.browserWith(t, first, second).do("PUT", lockOf("r"), nil).status)
 	}
+}
+
+// A request that was sent before the browser had its oldest id waits. It is the browser's own in the listing.
+func TestAWaitingRequestUnderALaterIdIsMine(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	one, two := cookieOf(t, s.as(t, "").do("GET", lockOf("x"), nil)), cookieOf(t, s.as(t, "").do("GET", lockOf("x"), nil))
+	s.as(t, "somebody else").lock("r")
+	waiter := s.browserWith(t, two)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() { _, _ = waiter.try(ctx, "POST", lockOf("r")+"?wait_ms=60000", nil) }()
+	waiter.seesWaiting("documents/r", 1)
+	waiters := s.browserWith(t, one, two).do("GET", "/api/locks?path=documents/r", nil).body["waiters"].([]any)
+	assert.Equal(t, true, waiters[0].(object)["is_mine"])
 }
 
 // A browser with several ids asks for places that nobody may lock. The answer is that of every other client, and nothing is looked

@@ -18,7 +18,7 @@ func read(t *testing.T, inside string) (*element, error) {
 	return readXML(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)), "propertyupdate")
 }
 
-// What one program stores is part of the answers to others. XML that is not well-formed would spoil the listing of a collection
+// A property that one program stores is part of the answers to others. XML that is not well-formed would spoil the listing of a collection
 // for everybody, and the decoder of the standard library reads some of it.
 func TestXMLThatOthersCannotReadIsRefused(t *testing.T) {
 	for _, inside := range []string{

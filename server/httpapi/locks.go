@@ -131,7 +131,7 @@ func (a *API) showPath(w http.ResponseWriter, r *http.Request, s sessions.Sessio
 	}
 	waiters := make([]waiterReply, len(page.Waiters))
 	for i, v := range page.Waiters {
-		waiters[i] = waiterReply{v.Holder.ID, v.Holder.Name, a.readable(s, v.Paths), v.Mode, events.Time(v.Since), v.Holder.ID == s.HolderID}
+		waiters[i] = waiterReply{v.Holder.ID, v.Holder.Name, a.readable(s, v.Paths), v.Mode, events.Time(v.Since), s.Owns(v.Holder.ID)}
 	}
 	writeJSON(w, http.StatusOK, listing{a.holders(page.Holders, s), waiters, page.Next})
 	return nil
