@@ -51,25 +51,25 @@ func New(registry *prometheus.Registry) *Metrics {
 	return &Metrics{
 		Blobs:           newBlobs(registry, counter),
 		Grants:          counter("grants_total", "Locks granted."),
-		Conflicts:       counter("conflicts_total", "Requests refused because somebody else holds."),
+		Conflicts:       counter("conflicts_total", "Requests refused because another owner holds the lock."),
 		Renewals:        counter("renewals_total", "Heartbeats that extended a lock."),
-		Expiries:        counter("expiries_total", "Locks this server ended because their heartbeat stopped."),
-		Releases:        counter("releases_total", "Locks given back."),
-		Deadlocks:       counter("deadlocks_total", "Requests ended because they closed a circle of waiting."),
+		Expiries:        counter("expiries_total", "Locks that this server ended because their heartbeat stopped."),
+		Releases:        counter("releases_total", "Locks released."),
+		Deadlocks:       counter("deadlocks_total", "Requests that ended with deadlock."),
 		FenceRejections: counter("fence_rejections_total", "Writes refused because of their token."),
-		RateLimited:     counter("rate_limited_total", "Requests refused because their session sent too many."),
+		RateLimited:     counter("rate_limited_total", "Requests refused with rate_limited."),
 		Locks:           gauge("locks", "Locks that are held, in the whole store."),
 		Waiters:         gauge("waiters", "Requests that wait for a lock at this server."),
 		Sockets:         gauge("sockets", "Open WebSockets."),
-		WatchLag:        histogram("watch_lag_seconds", "From a lock's grant until this server's watch told of it."),
-		SweepDelay:      histogram("sweep_delay_seconds", "From a lock's expiry until it was swept."),
+		WatchLag:        histogram("watch_lag_seconds", "Time from a grant until this server's watch reported it."),
+		SweepDelay:      histogram("sweep_delay_seconds", "Time from a lock's expiry until a server removed the lock."),
 	}
 }
 
 // newBlobs registers the metrics of the blob store. counter registers one counter.
 func newBlobs(registry *prometheus.Registry, counter func(name, help string) prometheus.Counter) Blobs {
 	blobTime := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "holdfast", Name: "blob_seconds",
-		Help: "How long one operation of the blob store took; a read until its first bytes.", Buckets: buckets}, []string{"operation"})
+		Help: "Duration of an operation of the blob store; of a read, until its first bytes.", Buckets: buckets}, []string{"operation"})
 	registry.MustRegister(blobTime)
 	return Blobs{
 		Reads:        counter("blob_reads_total", "Contents read from the blob store."),
@@ -78,7 +78,7 @@ func newBlobs(registry *prometheus.Registry, counter func(name, help string) pro
 		Errors:       counter("blob_errors_total", "Operations of the blob store that failed."),
 		ReadBytes:    counter("blob_read_bytes_total", "Bytes read from the blob store."),
 		WrittenBytes: counter("blob_written_bytes_total", "Bytes written to the blob store."),
-		Collected:    counter("blob_garbage_collected_total", "Contents deleted because nothing names them any more."),
+		Collected:    counter("blob_garbage_collected_total", "Contents deleted because no document refers to them."),
 		ReadTime:     blobTime.WithLabelValues("read"),
 		WriteTime:    blobTime.WithLabelValues("write"),
 		DeleteTime:   blobTime.WithLabelValues("delete"),
