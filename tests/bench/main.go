@@ -27,7 +27,7 @@ func main() {
 	flag.IntVar(&o.saves, "saves", 5000, "saves after which the memory is looked at")
 	flag.StringVar(&o.only, "only", "", "measure one subject alone: locks, file, ready, visits, places, calls, saves, documents, journal, recipes or size")
 	flag.StringVar(&o.before, "before", "", "the built site of an older version, whose save of 1 MiB is measured in turn with this one's")
-	flag.StringVar(&o.update, "update", "", "folder of performance.md and comparison.md, into which the tables are written, each between the marks of its subject")
+	flag.StringVar(&o.update, "update", "", "folder of performance.md, into which each table is written, between the marks of its subject")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "tests/bench:", err)
@@ -142,10 +142,7 @@ func (r *report) measure(o options, all []subject) error {
 	if !known {
 		return fmt.Errorf("-only %s is no subject; see -help", o.only)
 	}
-	if o.update == "" || o.only != "" {
-		return nil
-	}
-	return r.write(filepath.Join(o.update, "comparison.md"), "comparison", r.compared())
+	return nil
 }
 
 // median returns the middle value, or the mean of the two middle values. values must not contain NaN.

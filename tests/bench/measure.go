@@ -30,7 +30,7 @@ const (
 	slotFewest = "the fewest raw requests of a slot, in parallel"
 )
 
-// Names of rows that the comparison also shows.
+// The names of rows of the locks.
 const (
 	cycleRows        = "uncontended lock and unlock"
 	handoverRows     = "hand-over between two tabs"

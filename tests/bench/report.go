@@ -103,17 +103,6 @@ func (r *report) sizes(site string) {
 		row{What: "size", Who: "Wasm, brotli 11", Unit: "KB", Median: sizeOf("holdfast.wasm").Brotli / 1024, Target: 760})
 }
 
-// compared returns the figures of the alternatives, with those of Holdfast beside them.
-func (r *report) compared() []row {
-	return slices.DeleteFunc(slices.Clone(r.Rows), func(row row) bool {
-		switch row.What {
-		case cycleRows, handoverRows, fileCycleRows, fileHandoverRows, crowdRows:
-			return strings.HasPrefix(row.Who, rawWorker)
-		}
-		return true
-	})
-}
-
 // write replaces the table of a subject in a document.
 func (r *report) write(path, subject string, rows []row) error {
 	return marked.Replace(path, "<!-- "+subject+", measured -->", "<!-- end of "+subject+" -->", r.table(rows))
