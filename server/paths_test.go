@@ -148,7 +148,7 @@ func TestOtherLocksInTheWayOfADocument(t *testing.T) {
 	assert.NotContains(t, bob.do("GET", lockOf("r"), nil).body, "paths", "its own lock")
 }
 
-// The document's lock is the path documents/{roomId}.
+// The document's lock is the path documents/{document}.
 func TestADocumentIsAPath(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.LockAll = true })

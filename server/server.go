@@ -1,5 +1,5 @@
 // Package server puts the parts of the service together: the store (kv), the lock table (locks) with its sweeper, the
-// contents, the events, the rooms, and the HTTP face over them.
+// contents, the events, the rooms, and the HTTP interfaces over them.
 package server
 
 import (
@@ -71,7 +71,7 @@ type Server struct {
 
 const missedPongs = 2
 
-// Start opens the store and everything over it. Site serves what is none of the service's paths; nil is 404.
+// Start opens the store and everything over it. site serves all other paths; nil answers 404.
 func Start(ctx context.Context, c Config, site http.Handler) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

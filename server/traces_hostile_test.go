@@ -27,7 +27,7 @@ func TestTracesOfHostileRequests(t *testing.T) {
 	require.Equal(t, http.StatusOK, s.as(t, "ann").do("GET", lockOf("r"), nil).status)
 	s.Stop(t)
 
-	assert.Len(t, got.named("GET /api/documents/{roomId}/lock"), 5, "all spans arrive")
+	assert.Len(t, got.named("GET /api/documents/{document}/lock"), 5, "all spans arrive")
 	for _, span := range got.got {
 		for _, a := range span.Attributes {
 			assert.Less(t, len(a.Value.GetStringValue()), 2000, a.Key)

@@ -88,7 +88,7 @@ func TestTraces(t *testing.T) {
 	s.Stop(t)
 
 	assert.Equal(t, "holdfast", got.service)
-	saves := got.named("PUT /api/documents/{roomId}/content")
+	saves := got.named("PUT /api/documents/{document}/content")
 	require.Len(t, saves, 1)
 	assert.Equal(t, sender, hex.EncodeToString(saves[0].TraceId))
 	assert.Equal(t, trace.Span_SPAN_KIND_SERVER, saves[0].Kind)
@@ -107,7 +107,7 @@ func TestTraces(t *testing.T) {
 	}
 	assert.Contains(t, inside, "etcd transaction")
 	assert.Contains(t, inside, "blob write")
-	reads := got.named("GET /api/documents/{roomId}/content")
+	reads := got.named("GET /api/documents/{document}/content")
 	require.Len(t, reads, 1)
 	assert.NotEqual(t, sender, hex.EncodeToString(reads[0].TraceId))
 	assert.Len(t, got.named("HTTP"), 1, "a path that does not exist")

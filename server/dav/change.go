@@ -22,7 +22,7 @@ var (
 
 // writable finds what is at the place of the request, if the session may write there.
 func (h *Handler) writable(c *call) (node, error) {
-	n, err := h.find1(c)
+	n, err := h.lookAtRequest(c)
 	if err == nil {
 		err = h.API.May(c.session, c.place.path(), policy.Write)
 	}

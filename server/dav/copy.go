@@ -114,7 +114,7 @@ func (h *Handler) readEnds(t *transfer) (err error) {
 
 // lookAtEnds finds what is at the source and at the destination.
 func (h *Handler) lookAtEnds(t *transfer) (err error) {
-	if t.from, err = h.find1(t.call); err != nil {
+	if t.from, err = h.lookAtRequest(t.call); err != nil {
 		return err
 	}
 	if t.to, err = h.look(t.r.Context(), t.session, t.to.place); err != nil {

@@ -127,7 +127,7 @@ func (h *Handler) options(c *call) error {
 }
 
 func (h *Handler) get(c *call) error {
-	n, err := h.find1(c)
+	n, err := h.lookAtRequest(c)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func (h *Handler) find(c *call) error {
 	if err != nil {
 		return err
 	}
-	n, err := h.find1(c)
+	n, err := h.lookAtRequest(c)
 	if err != nil {
 		return err
 	}

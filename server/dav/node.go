@@ -71,8 +71,8 @@ func (h *Handler) look(ctx context.Context, s sessions.Session, p place) (node, 
 	return n, err
 }
 
-// find1 finds what is at the place of the request, or fails.
-func (h *Handler) find1(c *call) (node, error) {
+// lookAtRequest finds what is at the place of the request, as the session may see it.
+func (h *Handler) lookAtRequest(c *call) (node, error) {
 	n, err := h.look(c.r.Context(), c.session, c.place)
 	if err == nil && n.kind == missing {
 		err = errMissing

@@ -53,10 +53,10 @@ type Config struct {
 	// sessions they claim.
 	Rate, NewRate, AddressRate    float64
 	Burst, NewBurst, AddressBurst int
-	// UserRate and UserBurst bound the requests of one user that a proxy has named, in all sessions.
+	// UserRate and UserBurst bound the requests of one user who has signed in, in all sessions.
 	UserRate  float64
 	UserBurst int
-	// Address returns the origin of a request; nil means the other end of its connection.
+	// Address returns the address of the client; nil means the other end of its connection.
 	Address func(*http.Request) string
 	// MaxContent is the maximum size of a content in bytes.
 	MaxContent int64
@@ -127,32 +127,32 @@ func New(c Config) (*API, error) {
 // routes returns the calls of the API by their patterns.
 func (a *API) routes() map[string]serve {
 	return map[string]serve{
-		"POST /api/documents/{roomId}/lock":        a.document(policy.Lock, a.lockDocument),
-		"PUT /api/documents/{roomId}/lock":         a.document(policy.Lock, a.renewDocument),
-		"DELETE /api/documents/{roomId}/lock":      a.document(policy.Read, a.unlockDocument),
-		"GET /api/documents/{roomId}/lock":         a.document(policy.Read, a.showDocument),
-		"POST /api/documents/{roomId}/lock/break":  a.document(policy.Break, a.breakDocument),
-		"POST /api/locks/{leaseId}/break":          a.breakLease,
-		"POST /api/documents/{roomId}/lock/ask":    a.document(policy.Lock, a.askForDocument),
-		"POST /api/documents/{roomId}/lock/accept": a.document(policy.Lock, a.acceptAsk),
-		"POST /api/documents/{roomId}/lock/refuse": a.document(policy.Lock, a.refuseAsk),
-		"GET /api/documents/{roomId}/content":      a.document(policy.Read, a.readContent),
-		"PUT /api/documents/{roomId}/content":      a.document(policy.Write, a.writeContent),
-		"GET /api/documents/{roomId}/history":      a.document(policy.Read, a.showHistory),
-		"DELETE /api/documents/{roomId}":           a.document(policy.Write, a.deleteDocument),
-		"GET /api/documents":                       a.listDocuments,
-		"GET /api/documents/{roomId}/events":       a.document(policy.Read, a.streamEvents),
-		"POST /api/locks":                          a.lockPaths,
-		"PUT /api/locks/{leaseId}":                 a.renewLease,
-		"DELETE /api/locks/{leaseId}":              a.releaseLease,
-		"DELETE /api/locks":                        a.giveUp,
-		"GET /api/locks":                           a.showPath,
-		"GET /api/backup":                          a.streamBackup,
-		"GET /api/session":                         a.showSession,
-		"POST /api/session":                        a.signIn,
-		"DELETE /api/session":                      a.signOut,
-		"GET " + loginPath:                         a.beginSignIn,
-		"GET " + callbackPath:                      a.endSignIn,
+		"POST /api/documents/{document}/lock":        a.document(policy.Lock, a.lockDocument),
+		"PUT /api/documents/{document}/lock":         a.document(policy.Lock, a.renewDocument),
+		"DELETE /api/documents/{document}/lock":      a.document(policy.Read, a.unlockDocument),
+		"GET /api/documents/{document}/lock":         a.document(policy.Read, a.showDocument),
+		"POST /api/documents/{document}/lock/break":  a.document(policy.Break, a.breakDocument),
+		"POST /api/locks/{leaseId}/break":            a.breakLease,
+		"POST /api/documents/{document}/lock/ask":    a.document(policy.Lock, a.askForDocument),
+		"POST /api/documents/{document}/lock/accept": a.document(policy.Lock, a.acceptAsk),
+		"POST /api/documents/{document}/lock/refuse": a.document(policy.Lock, a.refuseAsk),
+		"GET /api/documents/{document}/content":      a.document(policy.Read, a.readContent),
+		"PUT /api/documents/{document}/content":      a.document(policy.Write, a.writeContent),
+		"GET /api/documents/{document}/history":      a.document(policy.Read, a.showHistory),
+		"DELETE /api/documents/{document}":           a.document(policy.Write, a.deleteDocument),
+		"GET /api/documents":                         a.listDocuments,
+		"GET /api/documents/{document}/events":       a.document(policy.Read, a.streamEvents),
+		"POST /api/locks":                            a.lockPaths,
+		"PUT /api/locks/{leaseId}":                   a.renewLease,
+		"DELETE /api/locks/{leaseId}":                a.releaseLease,
+		"DELETE /api/locks":                          a.giveUp,
+		"GET /api/locks":                             a.showPath,
+		"GET /api/backup":                            a.streamBackup,
+		"GET /api/session":                           a.showSession,
+		"POST /api/session":                          a.signIn,
+		"DELETE /api/session":                        a.signOut,
+		"GET " + loginPath:                           a.beginSignIn,
+		"GET " + callbackPath:                        a.endSignIn,
 	}
 }
 
@@ -187,7 +187,7 @@ type serve func(http.ResponseWriter, *http.Request, sessions.Session) error
 // document reads from the path which document a request is about, and checks the permission of the session.
 func (a *API) document(what policy.Permission, f func(http.ResponseWriter, *http.Request, sessions.Session, string) error) serve {
 	return func(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
-		id := r.PathValue("roomId")
+		id := r.PathValue("document")
 		if !documentID(id) {
 			return errDocumentID
 		}
@@ -299,6 +299,6 @@ func (a *API) mayUpgrade(r *http.Request) bool {
 
 // documentID reports whether a text is a valid id. Browsers treat "." and ".." as steps in a path, however they are
 // escaped.
-func documentID(id string) bool { return roomPattern.MatchString(id) && id != "." && id != ".." }
+func documentID(id string) bool { return documentPattern.MatchString(id) && id != "." && id != ".." }
 
-var roomPattern = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,128}$`)
+var documentPattern = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,128}$`)

@@ -130,7 +130,7 @@ func (a *API) listDocuments(w http.ResponseWriter, r *http.Request, s sessions.S
 		after = strings.TrimRight(after, " ")
 	}
 	for _, text := range []string{prefix, after} {
-		if text != "" && !roomPattern.MatchString(text) {
+		if text != "" && !documentPattern.MatchString(text) {
 			return errDocumentID
 		}
 	}

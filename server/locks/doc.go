@@ -9,7 +9,8 @@
 //
 //   - Each grant, extension, release and expiry is one transaction of the store, on the condition that nothing conflicts with it.
 //     Even racing servers never grant a parent and its child, or one path twice.
-//   - A lease's token is the revision of its grant. It is greater than that of every earlier grant, of any path.
+//   - A lease's token is the revision of its grant. It is greater than that of every earlier grant, of any path. Only grants of
+//     different holders that do not exclude each other may have the same token.
 //   - A lease ends at its TTL after the last extension, never earlier, whichever server extended it. See [Table.Due].
 //   - Waiters are served in order of arrival, over all servers. No waiter overtakes another, unless the one ahead waits for it or
 //     is absent. A place in the queue outlives its request and its server, see [Request.Ticket].
@@ -29,7 +30,7 @@
 // A claim, locks/claim/<path>/!x (exclusive), !x#<slots>#<slot> or !s<lease> (shared), names a holder. It is only
 // created and deleted, never changed, so the revision that created it is the token. Its heartbeat is under
 // locks/beat/. Waiters are under locks/wait/, and the stubs that identify their places are under locks/stub/.
-// locks/gone/ has the tickets of acquisitions that have ended, and locks/asked/ those of shared leases and of slots. Path components are percent-encoded and never begin
-// with "!". So everything below a path is one range of keys, and one condition of a transaction checks that the range
-// is empty.
+// locks/gone/ has the tickets of acquisitions that have ended, and locks/asked/ those of shared leases and of slots.
+// Path components are percent-encoded and never begin with "!". So everything below a path is one range of keys, and
+// one condition of a transaction checks that the range is empty.
 package locks

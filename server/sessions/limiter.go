@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// idleAge is how long a key that does not ask is remembered at least. By then its bucket is full again.
+	// idleAge is the minimum time for which a key without requests is remembered. By then its bucket is full again.
 	idleAge = 5 * time.Minute
-	// maxKeys bounds the memory: of twice as many keys the older half is forgotten.
+	// maxKeys bounds the memory: when there are twice as many keys, the limiter forgets the older half.
 	maxKeys = 100_000
 )
 
-// Limiter counts requests by key, each key by itself: a token bucket. A request costs the same however many keys there are.
+// Limiter counts requests by key, with a token bucket for each key. The cost of a request does not depend on the number of keys.
 type Limiter struct {
 	limit rate.Limit
 	burst int

@@ -1,7 +1,7 @@
 // Package sessions finds the owner of a request.
 //
-// A browser has a random secret in a cookie; a program brings one of its own. The secret is the owner. Others see a name
-// that is derived from it and does not lead back.
+// A browser has a random secret in a cookie; a program sends a secret of its own choice. The secret is the owner. Others
+// see an id that is derived from the secret, and cannot find the secret from the id.
 //
 // # Origins
 //
@@ -110,7 +110,7 @@ func (s Source) Of(w http.ResponseWriter, r *http.Request) (Session, error) {
 	}
 	session := Session{User: id.User, Name: Clean(id.Name), UserEnds: id.Ends, Still: id.Still}
 	if id.SignedIn() && session.Name == "" {
-		return session, users.ErrUnauthenticated // nobody could see who it is
+		return session, users.ErrUnauthenticated // the user has no name that others can read
 	}
 	switch made := s.cookies(r); {
 	case !s.Users.Bearers() && r.Header.Get("Authorization") != "":
@@ -249,8 +249,8 @@ func newSecret() string {
 	return base64.RawURLEncoding.EncodeToString(random)
 }
 
-// HolderID returns what stands for a secret before others: 128 bits of its HMAC-SHA-256. All servers derive the same,
-// and a secret that cannot be guessed cannot be found from it.
+// HolderID returns the id that others see of the owner of a secret: 128 bits of its HMAC-SHA-256. All servers derive the
+// same id. Nobody can find a random secret from its id.
 func HolderID(secret string) string {
 	mac := hmac.New(sha256.New, []byte("holdfast holder id 1"))
 	mac.Write([]byte(secret))
