@@ -21,7 +21,7 @@ type acquisition struct {
 	degraded bool                 // fallback-degraded was sent
 	warned   bool                 // self-wait was sent
 	turn     Grant                // the guard lock for a takeover, while this acquisition holds it
-	robbing  func()               // ends a wait that began with a steal; or nil
+	endSteal func()               // ends a wait that began with a steal; or nil
 	steal    bool                 // the next request steals
 	fallback bool                 // this backend is not the first one
 }
@@ -146,7 +146,7 @@ func (a *acquisition) granted(ctx context.Context, t *target) (*granted, error) 
 	r := a.arbitration(t)
 	r.ifAvailable = !a.steal
 	if a.steal { // it may wait for another machine or for an ancestor; others may take it for a frozen one meanwhile
-		a.robbing = a.waits(ctx, r)
+		a.endSteal = a.waits(ctx, r)
 	}
 	first := a.m.request(ctx, r.request)
 	defer first.abandon()

@@ -82,5 +82,5 @@ func freeAll(ctx context.Context, grants []Grant) error {
 	for i := len(grants) - 1; i >= 0; i-- {
 		errs = append(errs, grants[i].Release(ctx))
 	}
-	return first(errs...)
+	return joined(errs...)
 }

@@ -218,7 +218,7 @@ func (h *heldLease) giveUp(opts ReleaseOptions) error {
 	lease := h.snapshot()
 	h.emit(Event{Type: EventReleaseRequested, Lease: &lease})
 	unlocked := settle(context.Background(), answerLimit, h.grant.Release)
-	err := first(unlocked, h.removeRecord(lease))
+	err := joined(unlocked, h.removeRecord(lease))
 	if err == nil {
 		h.emit(Event{Type: EventReleased})
 		return nil

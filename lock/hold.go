@@ -54,7 +54,7 @@ func (h *heldLease) claim(ctx context.Context, stolen bool, since Instant) (toke
 	}
 	if err == nil {
 		h.m.catchUp(ctx, h.target, since, h.within != nil)
-		err = first(stillGranted(ctx, h.grant, now), h.stillWithin(ctx, now), context.Cause(ctx)) // an end of ctx cuts catchUp short
+		err = joined(stillGranted(ctx, h.grant, now), h.stillWithin(ctx, now), context.Cause(ctx)) // an end of ctx cuts catchUp short
 	}
 	if err == nil && h.m.config.Clock.Now().Since(h.proven) >= h.lease.lasts() {
 		err = errNoAnswer // the page was frozen while it waited for its token or the Locker

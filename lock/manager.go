@@ -179,20 +179,20 @@ func (m *Manager) With(ctx context.Context, executor func(context.Context, Lease
 	finished := false
 	defer func() {
 		if finished && err != nil && opts.KeepOnError {
-			err = first(lease.Err(), err)
+			err = joined(lease.Err(), err)
 			return
 		}
 		// The caller's context may have ended; the lease must be released all the same.
 		released := lease.Release(context.WithoutCancel(ctx))
-		err = first(lease.Err(), err, released)
+		err = joined(lease.Err(), err, released)
 	}()
 	err = executor(Within(held, lease), lease)
 	finished = true
 	return err
 }
 
-// first joins the errors; a single error stays unchanged.
-func first(errs ...error) error {
+// joined joins the errors; a single error stays unchanged.
+func joined(errs ...error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(errs) == 1 {
 		return errs[0]
@@ -229,7 +229,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	m.closed = true
 	m.mu.Unlock()
 	m.end(errClosed)
-	return first(wait.Group(ctx, &m.work), m.events.close(ctx))
+	return joined(wait.Group(ctx, &m.work), m.events.close(ctx))
 }
 
 // begin registers a piece of work, unless the manager is closed.

@@ -75,7 +75,7 @@ func (w *WallTokens) Claim(ctx context.Context, r Record, stolen bool) (int64, e
 	token := w.last
 	w.mu.Unlock()
 	switch {
-	case again: // this owner already has this token: one that is not delayedRelease must not be ahead of the clock
+	case again: // the last token is of this millisecond: no token of a delayed release may be ahead of the clock
 		if err := w.pass(ctx, now); err != nil {
 			return 0, err
 		}

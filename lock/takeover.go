@@ -262,9 +262,9 @@ func among(all, others []string) bool {
 
 // endTakeOver lets the next waiter look, now that the record belongs to this acquisition.
 func (a *acquisition) endTakeOver() {
-	if a.robbing != nil {
-		a.robbing()
-		a.robbing = nil
+	if a.endSteal != nil {
+		a.endSteal()
+		a.endSteal = nil
 	}
 	if a.turn != nil {
 		a.m.giveBack(a.turn)

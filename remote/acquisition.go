@@ -90,12 +90,12 @@ func (l *client) stillHere(ctx context.Context, local lock.Grant) error {
 		return err
 	}
 	if wait.Closed(local.Lost()) {
-		return robbed()
+		return stolenHere()
 	}
 	return context.Cause(ctx)
 }
 
-func robbed() error {
+func stolenHere() error {
 	return &lock.Error{Code: lock.CodeDenied, Operation: lock.OpAcquire, Detail: "another tab took it over at the same moment"}
 }
 

@@ -175,7 +175,7 @@ func whileHeld(ctx context.Context, g lock.Grant) (context.Context, func()) {
 	go func() {
 		select {
 		case <-g.Lost():
-			end(robbed())
+			end(stolenHere())
 		case <-ctx.Done():
 		}
 	}()
