@@ -276,7 +276,7 @@ export class Port {
     else asked.abort?.abort();
   }
 
-  /** Resolves when the program knows of a theft that came before, of locks that the page holds for it. @param {number} id */
+  /** Resolves when the program knows of an earlier steal of locks that the page holds for it. @param {number} id */
   look(id) {
     return this.#asked.get(id)?.look?.();
   }

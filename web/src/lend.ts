@@ -48,7 +48,7 @@ export async function lend(root: string, path: readonly string[], mode: LockMode
   }));
   const loan: Loan = {
     number: crypto.getRandomValues(new Uint32Array(1))[0]! + 1, names: names.join("\0"), shared: (mode === "shared" ? 2 << last : 1 << last) - 1, stolen,
-    look: () => navigator.locks.query(), // the browser's answer comes after the news of a theft
+    look: () => navigator.locks.query(), // the browser's answer comes after the news of a steal
     release: () => {
       over.abort();
       return Promise.all(held);

@@ -31,8 +31,8 @@ const followMs = 3000;
  */
 export const both = (first: Requester, second: Requester): Requester => async (request, signal, run) => {
   const lost = new AbortController();
-  const robbed = new Promise<never>((_, reject) => lost.signal.addEventListener("abort", reject));
-  robbed.catch(() => undefined);
+  const stolen = new Promise<never>((_, reject) => lost.signal.addEventListener("abort", reject));
+  stolen.catch(() => undefined);
   let follows: Promise<unknown> | undefined;
   try {
     const value = await first(request, signal, (lock) => lock ? new Promise((resolve, reject) => {
@@ -47,7 +47,7 @@ export const both = (first: Requester, second: Requester): Requester => async (r
           return run(lock);
         });
         result.then(resolve, reject);
-        return Promise.race([result, robbed]);
+        return Promise.race([result, stolen]);
       });
       follows = ask(request.ifAvailable).then((value) => {
         if (granted) return value;

@@ -8,7 +8,7 @@ import type { Loan } from "./lend";
 const invalid = (option: string, why: string): Error => problem("invalid-argument", `${option} ${why}`);
 
 /** Options for Go, with the ones that stay in the page. */
-export type Checked<T extends AcquireOptions> = Omit<T, "within"> & { within?: string };
+type Checked<T extends AcquireOptions> = Omit<T, "within"> & { within?: string };
 
 /** An acquisition for Go, with the locks that the page holds for it already. */
 export type Acquisition = Checked<AcquireOptions> & { leaseId: string; lent?: Promise<Loan | undefined> | Loan | undefined };

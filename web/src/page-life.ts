@@ -1,7 +1,7 @@
 // Reports when a page is hidden, put to sleep, or ends.
 
 /** The actions of an AutoSave then. `keep` must be done when it returns: nothing may run after it. */
-export interface Life { keep(): void; flush(): void; resume(): void; suspend(): void; sleep(): void; wake(): void }
+interface Life { keep(): void; flush(): void; resume(): void; suspend(): void; sleep(): void; wake(): void }
 
 export function watch(page: Life, signal: AbortSignal): void {
   const hide = (): void => {

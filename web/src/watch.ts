@@ -1,7 +1,8 @@
 // The page's watchdog over the worker in which Go runs.
 //
 // A worker that dies reports its end. A stuck worker fell silent in a synchronous file call, which it had announced.
-// Any other silence counts as work, however long it lasts: the page gives up the worker only after a minute.
+// Any other silence counts as work: the page gives up the worker only if it owes an answer and does not answer a ping for
+// a minute.
 
 import { diskMs, Patience } from "../../opfs/patience.js";
 import type { FromWorker, ToWorker } from "./protocol";

@@ -33,7 +33,7 @@ export interface Text { shown: string; lineage: string; dirty: boolean }
 export interface Saver extends Pick<Contract.AutoSave, Shown> { heard(raw: RawEvent): void; leave(end: number): Promise<void>; text(): Text }
 
 /** The receivers of events, by the numbers of their AutoSaves. */
-export interface Savers { set(id: number, saver: Pick<Saver, "heard">): unknown; delete(id: number): boolean }
+interface Savers { set(id: number, saver: Pick<Saver, "heard">): unknown; delete(id: number): boolean }
 
 export type RawState = Contract.AutoSaveState & { readOnly?: boolean; lastError?: Reason };
 export type Told = RawEvent & { state?: RawState; ask?: number; error?: Reason; lease?: Contract.ProjectLockLease };

@@ -24,7 +24,7 @@ export interface Validity {
   renewed?: () => void;
 }
 
-export interface Office {
+interface Office {
   error(code: LockErrorCode, why: string): Error;
   /** Takes the lock of the term until the signal aborts. Returns whether this page holds it. `lost` is called if another page takes it. */
   hold(token: number, ended: AbortSignal, lost: () => void): Promise<boolean>;

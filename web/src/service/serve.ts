@@ -11,7 +11,7 @@ import type { ToAll, ToCalling, ToServing } from "./protocol";
 import { Term } from "./term";
 import { copied, described, revived } from "./values";
 
-export interface Facade {
+interface Facade {
   /** Opens a Holdfast of this page for another folder of this machine. */
   open(root: string): Contract.Holdfast;
   root: string;
