@@ -152,7 +152,7 @@ func (l *Layout) Commit(ctx context.Context, c Commit) (Generation, error) {
 		return Generation{}, err
 	}
 	c.progress(PhaseGC)
-	l.expect()
+	l.preopen()
 	c.committed(g)
 	runtime.Gosched() // a caller that waited for the commit runs first; it may have ended ctx
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), writeLimit)
@@ -258,10 +258,10 @@ func (l *Layout) generation(c Commit) Generation {
 	return g
 }
 
-// expect makes the files of the next commit in advance, if one has just succeeded.
-func (l *Layout) expect() {
+// preopen makes the files of the next commit in advance, if one has just succeeded.
+func (l *Layout) preopen() {
 	l.nextAt = l.lastAt + 1
-	l.files.Expect(generationID(l.nextAt, l.token), indexName{l.token, l.number}.String())
+	l.files.Preopen(generationID(l.nextAt, l.token), indexName{l.token, l.number}.String())
 }
 
 // superseded returns a copy in which no generation is the current one.

@@ -179,7 +179,7 @@ func TestOperationsOfACommit(t *testing.T) {
 		"write history/1700000004001-7",
 		"write index/7-6.json",
 		"list index",
-		"expect history/1700000005001-7",
+		"preopen history/1700000005001-7",
 		"remove index/7-4.json",
 		"remove history/1700000002001-7",
 	}, files.Log())
@@ -236,7 +236,7 @@ func (s *stuck) Save(ctx context.Context, saving autosave.Saving) ([]string, err
 		return s.Client.Save(ctx, saving)
 	}
 	s.saves--
-	s.Expect(saving.Name, saving.Index)
+	s.Preopen(saving.Name, saving.Index)
 	s.paths[autosave.FolderHistory+"/"+saving.Name] = true
 	s.paths[autosave.FolderIndex+"/"+saving.Index] = true
 	if _, err := saving.Take(ctx); err != nil {

@@ -38,7 +38,7 @@ func (p *page) mute(operations ...string) (begin func()) {
 
 // ofStore and ofDrafts begin the names of operations: of drafts all but the removal, by which the editor of these tests empties its journal.
 var (
-	ofStore  = []string{"list index", "list history", "read index", "read history", "write", "remove index", "remove history", "expect"}
+	ofStore  = []string{"list index", "list history", "read index", "read history", "write", "remove index", "remove history", "preopen"}
 	ofDrafts = []string{"list drafts", "read draft", "seal"}
 )
 

@@ -150,9 +150,9 @@ type Files interface {
 	// speed: the storage is in another thread, and the files can be opened while the content is taken. If it fails with
 	// an error that matches ErrNotBegun, the index is empty or absent, and stays so.
 	Save(ctx context.Context, s Saving) (names []string, err error)
-	// Expect announces the files of the next Save, if it comes soon, so that they can be made, empty, and opened in
+	// Preopen announces the files of the next Save, if it comes soon, so that they can be made, empty, and opened in
 	// advance. It does not wait for them.
-	Expect(name, index string)
+	Preopen(name, index string)
 }
 
 var (

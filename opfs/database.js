@@ -158,7 +158,7 @@ export class Database {
   }
 
   /** No file has to be opened before a save. */
-  async expect() {}
+  async preopen() {}
 
   /** Begins to list the index folder. @param {number} id @param {string} root @param {string} name @param {string} index */
   prepare(id, root, name, index) {

@@ -21,7 +21,7 @@ type Place interface {
 	// Check fails with lock.ErrUnsupported, with the reason and a remedy, if nothing can be stored here, and with
 	// lock.ErrTimeout if the storage does not answer.
 	Check(ctx context.Context) error
-	// Rest closes the files that Expect has opened. It returns when they are closed or ctx has ended.
+	// Rest closes the files that Preopen has opened. It returns when they are closed or ctx has ended.
 	Rest(ctx context.Context)
 	// Folder returns the name of the place, which is different for each document and storage.
 	Folder() string

@@ -1,6 +1,6 @@
 // The differences in the entries that pages leave in localStorage: journal.js defines them.
 //
-// This module imports only its neighbours, so that Go's own tests can load it.
+// This module has no imports, so that Go's own tests can load it.
 
 const encoder = new TextEncoder();
 

@@ -1,14 +1,19 @@
-// Package opfs keeps locks and lease records in the origin private file system, for
-// browsers that have no Web Locks, and lease records beside Web Locks for those that do.
+// Package opfs stores what a page keeps in its browser: locks and lease records in the origin private file system, for
+// browsers that have no Web Locks, lease records beside Web Locks for those that do, and the files of AutoSave.
 //
 // Everything lies under one folder, the project's root:
 //
 //	<root>/.lock          the table of holders, waiters and leases
+//	<root>/.alive/        a file for each client that is in the table
+//	<root>/autosave/      contents, history and drafts: see docs/files.md
 //
 // One file has the locks of all names. So a request of several names is granted in one step, and a query
 // sees one moment. No file has to be removed when a name is no longer used. Such a removal
 // would not be safe: between closing a file and removing it, another client may
 // have written to it.
+//
+// [Files] are the files of AutoSave, and [Database] keeps the same files in IndexedDB where a page has no files. The
+// scripts beside the Go code write them, mostly in a worker. The rest of this comment is about the locks.
 //
 // # Guarantees
 //

@@ -15,7 +15,7 @@ import { Tables } from "./tables.js";
 /** @typedef {{ file: number, value?: unknown, error?: unknown }} Answer */
 
 /** @type {JournalMethod[]} */
-export const journalMethods = ["bind", "write", "seal", "saved", "release", "merge", "list", "read", "remove"];
+const journalMethods = ["bind", "write", "seal", "saved", "release", "merge", "list", "read", "remove"];
 
 /** The time in which the helper's script must load, and the number of bytes from which a write gets more time. */
 const loadMs = 30_000, much = 1 << 20;
@@ -102,10 +102,10 @@ export class Files {
     return this.#ask("probe", file);
   }
 
-  /** SaveWriter.expect in the worker.
+  /** SaveWriter.preopen in the worker.
    * @param {string} root @param {string} [name] @param {string} [index] */
-  expect(root, name, index) {
-    const asked = this.#ask("expect", root, name, index);
+  preopen(root, name, index) {
+    const asked = this.#ask("preopen", root, name, index);
     asked.catch(() => undefined); // the next save, if any, reports it
     return asked;
   }
@@ -263,7 +263,7 @@ async function work(name, args) {
     return tables.swap(client, channel, file, ...step);
   }
   if (name === "probe") return (await open(args[0])).close();
-  if (name === "expect" || name === "prepare" || name === "store" || name === "finish") return /** @type {any} */ (writer)[name](...args);
+  if (name === "preopen" || name === "prepare" || name === "store" || name === "finish") return /** @type {any} */ (writer)[name](...args);
   if (name === "journal") return /** @type {any} */ (journals)[args[0]](...args.slice(1));
   const [id, first, options] = args;
   if (name === "open") {

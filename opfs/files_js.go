@@ -131,14 +131,14 @@ func (f *Files) Remove(ctx context.Context, folder, name string) error {
 	return err
 }
 
-// Expect implements [autosave.Files].
-func (f *Files) Expect(name, index string) {
-	_, _ = f.writer.Call("expect", f.dir.String(), name, index) // the save makes what this call could not make
+// Preopen implements [autosave.Files].
+func (f *Files) Preopen(name, index string) {
+	_, _ = f.writer.Call("preopen", f.dir.String(), name, index) // the save makes what this call could not make
 }
 
 // Rest implements [Place].
 func (f *Files) Rest(ctx context.Context) {
-	_, _ = call(ctx, f.writer, "expect", f.dir.String())
+	_, _ = call(ctx, f.writer, "preopen", f.dir.String())
 }
 
 // saves counts the saves of this program.

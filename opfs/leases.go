@@ -65,7 +65,7 @@ func (t *table) leased(leaseID string) *entry {
 // claimed in another order than granted. If that is possible, the lease stays as a record until it is removed by its
 // own id.
 func (t *table) release(e *entry) (kept bool) {
-	if e.lease != nil && slices.ContainsFunc(t.queue, func(other *entry) bool { return other != e && twins(e, other) }) {
+	if e.lease != nil && slices.ContainsFunc(t.queue, func(other *entry) bool { return other != e && interchangeable(e, other) }) {
 		e.state, e.wants = recorded, nil
 		return true
 	}
@@ -84,8 +84,8 @@ func (t *table) passOn(e *entry) {
 	}
 }
 
-// twins reports whether the leases of two entries may have been mixed up.
-func twins(e, other *entry) bool {
+// interchangeable reports whether the leases of two entries may have been mixed up.
+func interchangeable(e, other *entry) bool {
 	return other.client == e.client && other.lease != nil && other.lease.Resource == e.lease.Resource
 }
 

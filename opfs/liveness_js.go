@@ -14,8 +14,8 @@ import (
 const (
 	// freshness is how long a client that was found alive counts as alive.
 	freshness = 100 * time.Millisecond
-	// acquaintance is how long a client may live without an entry in the table: it is beginning or ending.
-	acquaintance = 200 * time.Millisecond
+	// entryLimit is how long a client may live without an entry in the table: it is beginning or ending.
+	entryLimit = 200 * time.Millisecond
 )
 
 // liveness is what one client knows about which clients live. The goroutine that has the turn may use its fields.
@@ -81,7 +81,7 @@ func (l *liveness) findStrangers(ctx context.Context, look suspects) (news bool)
 		l.strangersFound = l.options.Clock.Now().Mono
 	}
 	l.turn.give()
-	return len(living) == 0 || wait.For(ctx, acquaintance/8) == nil
+	return len(living) == 0 || wait.For(ctx, entryLimit/8) == nil
 }
 
 // investigate finds out which suspects live. It reports whether another step may have another result.

@@ -8,13 +8,13 @@
 /** @typedef {{ folders: Folders, content: FileSystemFileHandle, empty: FileSystemFileHandle }} Made */
 /** @typedef {{ making: Promise<Made>, file: Promise<SyncHandle>, next: Promise<SyncHandle> }} Opened */
 /** @typedef {Opened & { listing: Promise<string>, stored?: Promise<void>, begin?: () => void }} Saving */
-/** @typedef {Opened & { name: string, index: string, timer: ReturnType<typeof setTimeout> }} Expected */
+/** @typedef {Opened & { name: string, index: string, timer: ReturnType<typeof setTimeout> }} Preopened */
 
 /** How long the browser may take to make or to open a file, in milliseconds. */
 const openMs = 2000;
 
 /** How long files stay open for an expected save, in milliseconds: a user who goes on typing saves every two seconds. */
-const expectMs = 5000;
+const preopenMs = 5000;
 
 /**
  * Writes a generation and then the index that lists it, in three calls with one number: prepare, store and finish.
@@ -25,8 +25,8 @@ export class SaveWriter {
   #folders = new Map();
   /** @type {Map<number, Saving>} */
   #prepared = new Map();
-  /** @type {Map<string, Expected>} */
-  #expected = new Map();
+  /** @type {Map<string, Preopened>} */
+  #preopened = new Map();
 
   /**
    * Begins to open the new files <root>/history/<name> and <root>/index/<index> unless they are open already, and to
@@ -52,15 +52,15 @@ export class SaveWriter {
    * @param {string} [name]
    * @param {string} [index]
    */
-  async expect(root, name, index) {
+  async preopen(root, name, index) {
     const before = this.#take(root);
     if (name && index) {
       const making = pause().then(() => this.#make(root, name, index)); // callers that wait for the previous save go first
-      const expected = { ...opened(making), name, index, timer: setTimeout(() => this.expect(root), expectMs) };
-      this.#expected.set(root, expected);
+      const expected = { ...opened(making), name, index, timer: setTimeout(() => this.preopen(root), preopenMs) };
+      this.#preopened.set(root, expected);
       // The save itself tries again, but not to open a file that may still be opened.
       expected.next.catch((error) => {
-        if (error.name !== "TimeoutError" && this.#expected.get(root) === expected) this.expect(root);
+        if (error.name !== "TimeoutError" && this.#preopened.get(root) === expected) this.preopen(root);
       });
     }
     if (before) await closeAll(before);
@@ -128,8 +128,8 @@ export class SaveWriter {
 
   /** @param {string} root */
   #take(root) {
-    const expected = this.#expected.get(root);
-    this.#expected.delete(root);
+    const expected = this.#preopened.get(root);
+    this.#preopened.delete(root);
     clearTimeout(expected?.timer);
     return expected;
   }

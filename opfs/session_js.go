@@ -159,7 +159,7 @@ func (s *session) compare(own []*entry) {
 	case s.t.lacks(own):
 		s.startOver(errReplaced, false)
 	case len(s.strangers) == 0:
-	case c.liveness.strangersFound == 0 || s.now.Mono-c.liveness.strangersFound < acquaintance:
+	case c.liveness.strangersFound == 0 || s.now.Mono-c.liveness.strangersFound < entryLimit:
 		s.look.strangers = s.strangers
 	default:
 		s.startOver(errReplaced, false)

@@ -125,7 +125,7 @@ func (t *table) join(e *entry) {
 
 // steal grants e before all others and takes its names from their holders. These keep their other names until they
 // release them.
-func (t *table) steal(e *entry) (robbed []*entry) {
+func (t *table) steal(e *entry) (losers []*entry) {
 	taken := func(w lock.Want) bool {
 		return slices.ContainsFunc(e.wants, func(mine lock.Want) bool { return mine.Name == w.Name })
 	}
@@ -133,13 +133,13 @@ func (t *table) steal(e *entry) (robbed []*entry) {
 		if other.state == granted && slices.ContainsFunc(other.wants, taken) {
 			other.wants = slices.DeleteFunc(other.wants, taken)
 			other.lease = nil
-			robbed = append(robbed, other)
+			losers = append(losers, other)
 		}
 	}
-	t.remove(slices.DeleteFunc(slices.Clone(robbed), func(e *entry) bool { return len(e.wants) > 0 })...)
+	t.remove(slices.DeleteFunc(slices.Clone(losers), func(e *entry) bool { return len(e.wants) > 0 })...)
 	e.state = granted
 	t.insert(0, e)
-	return robbed
+	return losers
 }
 
 // restore gives a client the entries that it had in an earlier state of the table. Other clients that hold the names of

@@ -31,7 +31,7 @@ const idleMs = 100, // the file is closed after this time without a step; keptMs
   headMs = 12, // the next client may try for this time before others do
   tryMs = 200, // a step fails with the browser's exception after this time; the client tries again
   repeatMs = 50, // the pause between two requests for the file during one step
-  breatheMs = 4; // steps may follow each other for this time without a pause: a thread receives messages only in a pause
+  burstMs = 4; // steps may follow each other for this time without a pause: a thread receives messages only in a pause
 
 /** The clients in this thread. */
 export class Tables {
@@ -123,7 +123,7 @@ class Table {
   swap(step) {
     const now = performance.now();
     if (step[2].length && now - this.#wrote < 2 * this.#limits.follow) this.#follows = true;
-    if (this.#handle && !this.#slow && now - this.#breathed < breatheMs && now - this.#opened < this.#limits.longest) return this.#step(...step);
+    if (this.#handle && !this.#slow && now - this.#breathed < burstMs && now - this.#opened < this.#limits.longest) return this.#step(...step);
     this.#slow++;
     const done = this.#last.then(() => this.#slowly(step));
     this.#last = done.catch(() => undefined);
@@ -133,7 +133,7 @@ class Table {
   /** @param {Step} step */
   async #slowly(step) {
     try {
-      if (this.#handle) await breathe();
+      if (this.#handle) await paused();
       if (performance.now() - this.#opened >= this.#limits.longest) this.close();
       this.#breathed = performance.now();
       await this.#open(step[0], step[4]);
@@ -197,7 +197,7 @@ class Table {
           if (!["NoModificationAllowedError", "InvalidStateError"].includes(error?.name) || performance.now() > end) throw error;
         }
       }
-      this.#ring();
+      this.#request();
       if (!this.#mine) await new Promise((/** @type {(value?: unknown) => void} */ turn) => {
         this.#turn = turn;
         setTimeout(turn, pause * (0.5 + Math.random()));
@@ -243,7 +243,7 @@ class Table {
   }
 
   /** Asks for the file. */
-  #ring() {
+  #request() {
     this.#listen();
     const now = performance.now();
     if (this.#askedAt && now - this.#askedAt < repeatMs) return;
@@ -309,7 +309,7 @@ function written(content, at, data) {
 }
 
 /** Lets pending tasks of this thread run first, above all messages. */
-function breathe() {
+function paused() {
   return new Promise((/** @type {(value?: unknown) => void} */ done) => {
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => { port1.close(); done(); };

@@ -60,11 +60,11 @@ func (c *Client) Remove(ctx context.Context, folder, name string) error {
 	return planted
 }
 
-// Expect implements [autosave.Files].
-func (c *Client) Expect(name, index string) {
-	fault, _ := c.step(context.Background(), "expect "+autosave.FolderHistory+"/"+name)
+// Preopen implements [autosave.Files].
+func (c *Client) Preopen(name, index string) {
+	fault, _ := c.step(context.Background(), "preopen "+autosave.FolderHistory+"/"+name)
 	if fault != Refused && fault != Torn {
-		c.files.Expect(name, index)
+		c.files.Preopen(name, index)
 	}
 }
 
@@ -127,7 +127,7 @@ func (c *Client) left(ctx context.Context, f Fault, s autosave.Saving, taken aut
 		return err
 	}
 	for folder, name := range map[string]string{autosave.FolderIndex: s.Index, autosave.FolderHistory: s.Name} {
-		if err := c.files.Remove(ctx, folder, name); err != nil { // Expect may have made it
+		if err := c.files.Remove(ctx, folder, name); err != nil { // Preopen may have made it
 			return err
 		}
 	}

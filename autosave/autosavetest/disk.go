@@ -127,8 +127,8 @@ func (d disk) write(path string, content []byte, made bool) error {
 	return err
 }
 
-// Expect makes the files, empty.
-func (d disk) Expect(name, index string) {
+// Preopen makes the files, empty.
+func (d disk) Preopen(name, index string) {
 	_ = d.write(autosave.FolderHistory+"/"+name, nil, true)
 	_ = d.write(autosave.FolderIndex+"/"+index, nil, true)
 }

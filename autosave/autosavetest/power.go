@@ -165,15 +165,15 @@ func (p *Power) Remove(ctx context.Context, folder, name string) error {
 	return nil
 }
 
-// Expect implements [autosave.Files].
-func (p *Power) Expect(name, index string) {
+// Preopen implements [autosave.Files].
+func (p *Power) Preopen(name, index string) {
 	p.step(powerStep{path: autosave.FolderHistory + "/" + name, kind: powerMake})
 	p.step(powerStep{path: autosave.FolderIndex + "/" + index, kind: powerMake})
 }
 
 // Save implements [autosave.Files] with the writes of savewriter.js.
 func (p *Power) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
-	p.Expect(s.Name, s.Index)
+	p.Preopen(s.Name, s.Index)
 	before, err := p.List(ctx, autosave.FolderIndex)
 	if err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ declare const Go: new () => Go;
  * The services for the program: files opens files if this thread cannot; tables has the file of locks; writer saves;
  * journals has the drafts; database stores for AutoSave where files are refused. The program ends with ended.
  */
-interface Lent { files?: Files; tables: Pick<Tables, "swap">; writer: Pick<SaveWriter, "expect" | "prepare" | "store" | "finish">; journals: Pick<Journals, "bind" | "list" | "read" | "remove">; database: Database; ended?: AbortSignal }
+interface Lent { files?: Files; tables: Pick<Tables, "swap">; writer: Pick<SaveWriter, "preopen" | "prepare" | "store" | "finish">; journals: Pick<Journals, "bind" | "list" | "read" | "remove">; database: Database; ended?: AbortSignal }
 
 /** Serves one more Holdfast and reports its events. */
 export type Open = (config: Config, event: Listener["event"]) => Promise<Exports>;
