@@ -29,7 +29,7 @@ func (l *Layout) Pin(ctx context.Context, token int64, id, name string) (Generat
 		return Generation{}, &Error{Code: CodeNotFound, Operation: OpRead, Resource: id, Detail: "it does not exist, or is no longer kept"}
 	}
 	next[i].Name = validText(name)
-	l.unexpect()
+	l.abandonPreopened()
 	written, err := l.put(ctx, encodeIndex(next))
 	if err != nil {
 		return Generation{}, err
@@ -47,9 +47,9 @@ func (l *Layout) unchanged(ctx context.Context) error {
 	return l.check(names)
 }
 
-// unexpect abandons the files that were made for the next commit, because they may be open. The next commit removes
+// abandonPreopened abandons the files that were made for the next commit, because they may be open. The next commit removes
 // them.
-func (l *Layout) unexpect() {
+func (l *Layout) abandonPreopened() {
 	if l.nextAt != 0 {
 		l.nextAt, l.messy = 0, true
 		l.lastAt++

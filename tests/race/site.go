@@ -1,4 +1,4 @@
-// Package race makes tabs and workers of real browsers race for one lock, with random releases, aborts, thefts,
+// Package race makes tabs and workers of real browsers race for one lock, with random releases, aborts, steals,
 // reloads, crashes and terminations. A witness that does not depend on the lock checks them.
 package race
 
