@@ -27,7 +27,7 @@ func main() {
 	flag.IntVar(&o.saves, "saves", 5000, "saves after which the memory is looked at")
 	flag.StringVar(&o.only, "only", "", "measure one subject alone: locks, file, ready, visits, places, calls, saves, documents, journal, recipes or size")
 	flag.StringVar(&o.before, "before", "", "the built site of an older version, whose save of 1 MiB is measured in turn with this one's")
-	flag.StringVar(&o.update, "update", "", "folder of performance.md, into which each table is written, between the marks of its subject")
+	flag.StringVar(&o.update, "update", "", "folder of performance.md and comparison.md, into which each table is written, between the marks of its subject")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "tests/bench:", err)
@@ -133,7 +133,7 @@ func (r *report) measure(o options, all []subject) error {
 		}
 		fmt.Println(of.table(of.Rows))
 		if o.update != "" {
-			if err := of.write(filepath.Join(o.update, "performance.md"), s.name, of.Rows); err != nil {
+			if err := of.write(o.update, s.name); err != nil {
 				return err
 			}
 		}

@@ -103,9 +103,18 @@ func (r *report) sizes(site string) {
 		row{What: "size", Who: "Wasm, brotli 11", Unit: "KB", Median: sizeOf("holdfast.wasm").Brotli / 1024, Target: 760})
 }
 
-// write replaces the table of a subject in a document.
-func (r *report) write(path, subject string, rows []row) error {
-	return marked.Replace(path, "<!-- "+subject+", measured -->", "<!-- end of "+subject+" -->", r.table(rows))
+// write replaces the table of a subject in the documents that show it.
+func (r *report) write(folder, subject string) error {
+	documents := []string{"performance.md"}
+	if subject == "locks" || subject == "file" {
+		documents = append(documents, "comparison.md")
+	}
+	for _, name := range documents {
+		if err := marked.Replace(filepath.Join(folder, name), "<!-- "+subject+", measured -->", "<!-- end of "+subject+" -->", r.table(r.Rows)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // table returns the report for people.

@@ -19,6 +19,20 @@ var (
 	folder   = regexp.MustCompile("`(tests/\\w+)`")
 )
 
+// A measured table that stands on two pages has the same figures on both.
+func TestComparisonShowsTheFiguresOfThePerformancePage(t *testing.T) {
+	tables := regexp.MustCompile(`(?s)<!-- (\w+), measured -->.*?<!-- end of \w+ -->`)
+	performance, err := os.ReadFile("../../docs/performance.md")
+	require.NoError(t, err)
+	comparison, err := os.ReadFile("../../docs/comparison.md")
+	require.NoError(t, err)
+	shown := tables.FindAllString(string(comparison), -1)
+	assert.Len(t, shown, 2)
+	for _, table := range shown {
+		assert.Contains(t, string(performance), table)
+	}
+}
+
 // Every link target and every test name in the documentation exists.
 func TestLinksAndNames(t *testing.T) {
 	names, files := testsOf(t, "../..")
