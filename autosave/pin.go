@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Pin implements [Store]. It commits an index alone, with the two looks of a commit.
+// Pin implements [Store]. It commits an index alone, twice, with the two looks of a commit.
 func (l *Layout) Pin(ctx context.Context, token int64, id, name string) (Generation, error) {
 	if err := l.begin(ctx); err != nil {
 		return Generation{}, err
@@ -30,11 +30,13 @@ func (l *Layout) Pin(ctx context.Context, token int64, id, name string) (Generat
 	}
 	next[i].Name = validText(name)
 	l.abandonPreopened()
-	written, err := l.put(ctx, encodeIndex(next))
-	if err != nil {
-		return Generation{}, err
+	for range 2 { // if one of them is damaged later, only the other one has the name
+		written, err := l.put(ctx, encodeIndex(next))
+		if err != nil {
+			return Generation{}, err
+		}
+		l.top = index{written, next}
 	}
-	l.top = index{written, next}
 	return next[i], l.unchanged(ctx)
 }
 

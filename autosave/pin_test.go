@@ -154,11 +154,38 @@ func TestPinGivesUpExpectedFiles(t *testing.T) {
 	files.Log()
 	_, err := s.Pin(t.Context(), 7, autosave.Current, "x")
 	require.NoError(t, err)
-	assert.Equal(t, []string{"list index", "write index/7-5.json", "list index"}, files.Log(), "7-4 is expected")
+	assert.Equal(t, []string{"list index", "write index/7-5.json", "write index/7-6.json", "list index"}, files.Log(), "7-4 is expected")
 	save()
 	log := files.Log()
 	assert.NotContains(t, log, "write history/1700000000002-7", "it was expected")
 	assert.Contains(t, log, "remove history/1700000000002-7")
 	save()
 	assert.Len(t, disk.Paths(), 4+1+2+1, "%v", disk.Paths())
+}
+
+// Bits rot in the index that a pin has just written. The name stays, and so does the generation.
+func TestPinOutlivesADamagedIndex(t *testing.T) {
+	disk := autosavetest.NewDisk()
+	s := disk.Page()
+	for _, content := range []string{"one", "two", "three"} {
+		_, err := s.Commit(t.Context(), commit(content, 1))
+		require.NoError(t, err)
+	}
+	all, err := s.List(t.Context())
+	require.NoError(t, err)
+	_, err = s.Pin(t.Context(), 1, all[2].ID, "first")
+	require.NoError(t, err)
+	var index string
+	for _, path := range disk.Paths() { // in the order of their names
+		if strings.HasPrefix(path, autosave.FolderIndex) {
+			index = path
+		}
+	}
+	disk.Corrupt(index)
+	next := disk.Page()
+	require.NoError(t, next.Fence(t.Context(), 2))
+	assert.Equal(t, []string{"three", "two", "one"}, contents(t, next))
+	after, err := next.List(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "first", after[2].Name)
 }
