@@ -149,8 +149,14 @@ func (s *Saver) prepare(ctx context.Context, h *handing) error {
 	if !s.leaveFor(ctx) {
 		return nil
 	}
-	if err := s.flushLast(ctx); err != nil {
-		return err
+	for range reloads {
+		if err := s.flushLast(ctx); err != nil {
+			return err
+		}
+		if !s.unreported(ctx) {
+			break
+		}
+		s.MarkDirty()
 	}
 	var taken <-chan struct{}
 	s.do(func() {
@@ -167,6 +173,18 @@ func (s *Saver) prepare(ctx context.Context, h *handing) error {
 		}
 	}
 	return nil
+}
+
+// unreported reports whether the page, which knows by now that it may not edit, has text whose mark is still on its way. That text is a draft
+// then, which the next save contains.
+func (s *Saver) unreported(ctx context.Context) bool {
+	ctx, stop := context.WithTimeout(ctx, draftLimit)
+	defer stop()
+	if s.Told(ctx) != nil {
+		return false
+	}
+	draft, _ := s.config.seal(ctx, CauseLockLost) // after an error, the text becomes a draft when the lock is lost
+	return draft != nil
 }
 
 // leaveFor makes this page leave for a handover, and reports whether it does. A page that is verifying its lease

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
 )
 
 var force = autosave.EditOptions{Force: true, Grace: time.Second}
@@ -103,6 +104,24 @@ func TestHandoverSavesWhatWasTypedAfterTheSnapshot(t *testing.T) {
 		w.sleep(time.Second)
 		assert.Empty(t, a.offered())
 		assert.Zero(t, a.State().PendingBytes)
+	})
+}
+
+// A page is asked for the lock before it has reported the last key. The next editor begins with that key too.
+func TestHandoverSavesTextThatIsNotReportedYet(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.savedOne(shelf)
+		b := w.author("b", shelf).start()
+		a.mu.Lock()
+		a.text += ", newer"
+		a.number++
+		a.mu.Unlock()
+		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{}))
+		assert.Equal(t, "one, newer", b.shows())
+		a.MarkDirty()
+		w.sleep(time.Second)
+		assert.Empty(t, b.waits)
+		assert.Equal(t, []string{"one, newer", "one"}, w.generations())
 	})
 }
 

@@ -60,6 +60,33 @@ func TestAutoSaveHandover(t *testing.T) {
 	})
 }
 
+// The page of the editor has not reported its last key yet when it is asked. The next editor begins with that key too, without a draft.
+func TestHandoverSavesTheKeyThatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "under way " + host
+		ann, ben := w.editor(t, named(host, root, "Ann"), ""), w.editor(t, named(host, root, "Ben"), "")
+		ann.MustEval(`
+			const {setTimeout: real} = globalThis
+			globalThis.setTimeout = (run, ms, ...more) => real(run, ms === 25 ? 60_000 : ms, ...more) // the pause between two reports
+			type('older')
+			await autosave.flushNow()
+			type(', newer')
+			null`, nil)
+		ben.MustEval("await autosave.requestEdit(); null", nil)
+		assert.Equal(t, "older, newer", browser.Get[string](ben, "text"))
+		assert.Empty(t, browser.Get[[]event](ben, "await autosave.drafts()"))
+		ann.WaitFor("heard('readonly').length === 1 && autosave.readOnly", browser.Limit)
+		assert.Empty(t, browser.Get[[]string](ann, "offered"), "everything was saved")
+		assert.Equal(t, 0, browser.Get[int](ann, "autosave.state().pendingBytes"))
+		for _, tab := range []*browser.Tab{ann, ben} {
+			assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+			tab.Quiet()
+		}
+	})
+}
+
 // Two tabs hand the text over to each other while both are typed into. No letter is lost: each is in the text, or
 // offered to the tab in which it was typed.
 func TestAutoSaveHandoversWhileTyping(t *testing.T) {
