@@ -81,6 +81,32 @@ func TestDocumentStaysInIndexedDB(t *testing.T) {
 	tab.Quiet()
 }
 
+// A page that may not use files types before its AutoSave is ready, and ends. The next page finds the text, although its drafts are in
+// IndexedDB.
+func TestTextBeforeReadyWithoutFiles(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	for name, without := range map[string]string{"missing": noFiles,
+		"refused": "StorageManager.prototype.getDirectory = () => Promise.reject(new DOMException('planted', 'SecurityError'));"} {
+		t.Run(name, func(t *testing.T) {
+			n.files = served(t, without)
+			root := "unready without " + name
+			tab := w.earlyTab(t, n.never(named("worker", root, "Ann")))
+			tab.MustEval(without+"edits("+onlyPreview+"); type('typed'); null", nil)
+			tab.WaitFor("autosave.kept && autosave.folder", browser.Limit)
+			tab.Navigate(w.URL("/blank?elsewhere"))
+			tab.Close()
+			next := w.earlyTab(t, named("worker", root, "Ben"))
+			next.MustEval(without+"edits(); await autosave.ready; null", nil)
+			next.WaitFor("!autosave.readOnly", browser.Limit)
+			assert.Equal(t, "indexeddb", browser.Get[string](next, "autosave.state().storage"))
+			next.WaitFor("text === 'typed'", browser.Limit)
+			next.MustEval("await hf.close(); null", nil)
+			assert.Empty(t, browser.Get[[]string](next, "uncaught"))
+		})
+	}
+}
+
 // slowStart delays the answers of the browser before the database is open.
 const slowStart = `{
 	const {open, databases} = IDBFactory.prototype

@@ -23,15 +23,12 @@ const journalMs = 200, asideMs = 500, againMs = 5000;
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** Copies of this module may share a runtime, which knows an AutoSave by its number. */
-const newId = (): number => crypto.getRandomValues(new Uint32Array(1))[0]! + 1;
-
 export class AutoSave implements Saver {
   readonly ready: Promise<void>;
   readonly #wire: Wire;
   readonly #onReadonly: Contract.AcquireOptions["onReadonly"];
   readonly #merge: Contract.AutoSaveOptions["merge"];
-  readonly #id = newId();
+  readonly #id = crypto.getRandomValues(new Uint32Array(1))[0]! + 1; // random, because copies of this module may share a runtime
   readonly #over = new AbortController(); // removes the listeners from the page
   readonly #snapshots: PageSnapshots;
   readonly #journal: Journal;
@@ -47,13 +44,13 @@ export class AutoSave implements Saver {
   #crashes: number | undefined; // since it began
   #asleep = false; // from pagehide until it begins anew
   #waking: Promise<void> | undefined; // pending while it begins anew
-  #flushing: Promise<unknown> | undefined;
+  #flushing: Promise<unknown> = Promise.resolve();
   #resuming: Promise<unknown> | undefined; // pending while Go verifies the lease of a page that was frozen
   #restored = { id: "", moment: "" }; // the generation that a restore made of another content, and when
   #disposing: Promise<void> | undefined;
   #aside: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(wire: Wire, take: Taking, { signal: ended, lock, merge, journalMs: every = journalMs, ...options }: Contract.AutoSaveOptions, shown: Shown | undefined) {
+  constructor(wire: Wire, take: Taking, { signal: ended, lock, merge, journalMs: every = journalMs, ...options }: Contract.AutoSaveOptions & { signal: AbortSignal }, shown: Shown | undefined) {
     this.#wire = wire;
     this.#merge = merge;
     this.#snapshots = new PageSnapshots(take);
@@ -75,10 +72,10 @@ export class AutoSave implements Saver {
     this.#onReadonly = onReadonly;
     wire.savers.set(this.#id, this);
     this.#options = { ...options, merge: merge !== undefined, onReadonly: onReadonly !== undefined, ...(lock !== undefined && { lock: { ...fields, ...(within && { within: within.leaseId }) } }), saver: this.#id };
-    this.ready = this.#open(ended && signal ? AbortSignal.any([ended, signal]) : ended ?? signal);
+    this.ready = this.#open(signal ? AbortSignal.any([ended, signal]) : ended);
   }
 
-  async #open(signal: AbortSignal | undefined): Promise<void> {
+  async #open(signal: AbortSignal): Promise<void> {
     this.#over.signal.addEventListener("abort", this.#wire.holdfast.subscribe((event) => {
       if (event.type === "lock:acquired" || event.type === "lock:renewed") this.#leases.set(event.lease.leaseId, event.lease);
       if (event.type === "lock:readonly-entered" && event.reason === "runtime-crashed") void this.#died(event.lastError);
@@ -136,8 +133,8 @@ export class AutoSave implements Saver {
       }
     };
     // One after the other: each resolves with the generation that contains the text at its call.
-    const flushing = this.#flushing ? this.#flushing.then(flush) : flush();
-    const over = this.#flushing = flushing.catch(() => undefined).then(() => { if (this.#flushing === over) this.#flushing = undefined; });
+    const flushing = this.#flushing.then(flush);
+    this.#flushing = flushing.catch(() => undefined);
     return flushing;
   }
 

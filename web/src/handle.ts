@@ -62,8 +62,11 @@ export class Handle extends Listeners implements Contract.AutoSave {
     });
   }
 
-  /** Whether the page has typed before its AutoSave was ready. An editor may mark the preview that it loads. */
-  get typed(): boolean { return this.#marks > 0 && (this.#fixed ?? taken(this.#take)).text !== this.#shown?.text; }
+  /** The text that the page has typed before its AutoSave was ready, or when it ended it. An editor may mark the preview that it loads. */
+  get typed(): Taken | false {
+    const now = this.#leaving && this.#fixed || taken(this.#take); // a page may type on after flushNow()
+    return this.#marks > 0 && now.text !== this.#shown?.text && now;
+  }
 
   get readOnly(): boolean { return this.#saver?.readOnly ?? true; }
   get lease(): Contract.ProjectLockLease | undefined { return this.#saver?.lease; }

@@ -165,12 +165,11 @@ export class Journal {
 
   /** Makes a snapshot a draft: in its file, otherwise in localStorage. Rejects if neither can be written. */
   async draft(snapshot: PageSnapshot, cause: string): Promise<object | undefined> {
-    const { draft: id, number, base, at } = snapshot;
     const bytes = encoded(await snapshot.ready).length;
     const kept = this.keep(snapshot);
     const found = await this.seal(snapshot, cause).catch((failure: unknown) => {
       if (!kept) throw failure;
-      return { id, number, base, at, bytes, cause, ownerId: this.#ownerId };
+      return { ...this.#entry(snapshot, cause), id: snapshot.draft, bytes, ownerId: this.#ownerId };
     });
     this.sealed = snapshot;
     return found;

@@ -30,9 +30,9 @@ export const modules = (opening: Opening, open: (root: string) => Contract.Holdf
     preview: async (handle, options, loads, ended) => {
       await undefined; // the page adds its listeners
       const { ready } = handle; // it may begin again while the modules load
-      if (options?.enabled === false || !(loads() || handle.hears("autosave:preview"))) return undefined;
-      navigator.storage?.getDirectory().catch(() => undefined); // the first access takes the browser tens of milliseconds
-      const rights = early();
+      if (options?.enabled === false) return undefined;
+      navigator.storage?.getDirectory?.().catch(() => undefined); // the first access takes the browser tens of milliseconds
+      const rights = loads() ? early() : undefined;
       const reader = await loaded(baseURL, "preview", () => import("./holdfast-preview.js")) as typeof import("./preview");
       return reader.preview(handle, ready, opening, options ?? {}, await rights, loads, ended);
     },

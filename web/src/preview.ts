@@ -26,13 +26,13 @@ const againMs = 50, mostMs = 1000, tickMs = 50;
  */
 export async function preview(handle: Handle, ready: Promise<void>, { root, server, ownerName }: Opening, options: Contract.AutoSaveOptions, rights: Rights, ...when: When): Promise<Early | undefined> {
   const [loads, ended] = when;
-  if (ended.aborted) return undefined; // the AutoSave has ended meanwhile
   const { path = [] } = options;
   const folder = folderOf(root, server, path);
-  handle.folder ??= folder;
+  handle.folder ??= folder; // the text of an AutoSave that has ended meanwhile is kept there
+  if (ended.aborted || !(loads() || handle.hears("autosave:preview"))) return undefined;
   let over = false, known = false; // known: the content was read, and the page has learned of it
   ready.catch(() => { over = true; });
-  const done = (): boolean => over || !loads() || ended.aborted || handle.typed;
+  const done = (): unknown => over || !loads() || ended.aborted || handle.typed;
 
   const take: Take = async () => (rights ? rights.mayEdit(root, options, ...when) : null);
 

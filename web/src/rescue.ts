@@ -20,8 +20,11 @@ const reserveKey = "holdfast:reserve", reserve = /* @__PURE__ */ " ".repeat(32_7
  */
 const most = 5_242_880;
 
-/** The keys of the entries of a document begin with this. */
-export const prefixOf = (folder: string): string => `holdfast:draft:${folder}:`;
+/**
+ * The keys of the entries of a document begin with this. A page that is not ready does not know yet whether the folder of its drafts is in
+ * IndexedDB.
+ */
+export const prefixOf = (folder: string): string => `holdfast:draft:${folder.replace("indexeddb://", "")}:`;
 
 /** Keeps an entry; returns whether that was possible. */
 export function keep(folder: string, rescue: Rescue): boolean {

@@ -6,7 +6,7 @@ import type { Early } from "./early";
 import type { Handle } from "./handle";
 import { Journal } from "./journal";
 import { PageSnapshots } from "./page-snapshots";
-import type { Taking } from "./snapshot";
+import type { Taken, Taking } from "./snapshot";
 import { check, refusal, type Saver, type Wire } from "./wire";
 
 /** How long AutoSave waits for the preview once the runtime runs. The preview takes longer only if a download or the storage is stuck. */
@@ -21,10 +21,10 @@ export async function startAutoSave(handle: Handle, running: Promise<unknown>, g
   savers: Wire["savers"], call: Wire["call"], journal: Wire["journal"], inTime: Wire["inTime"], deadline: Wire["deadline"], tell: Wire["tell"], error: Wire["error"], previewed: Promise<Early | undefined>): Promise<Saver> {
   let wire: Wire = { handle, holdfast, savers, call, journal, inTime, deadline, tell, error };
   check(wire, snapshot, options);
-  keepTyped(handle, snapshot, given, holdfast.ownerId, journal);
-  const enough = new Promise<void>((done) => given.addEventListener("abort", () => done()));
+  keepTyped(handle, given, holdfast.ownerId, journal, previewed);
+  const enough = new Promise<unknown>((done) => (given.aborted ? done(0) : given.addEventListener("abort", done)));
   const runs = running.then(() => Promise.race([previewed, new Promise<undefined>((done) => setTimeout(done, previewMs))]));
-  const early = await Promise.race([previewed.then((found) => found ?? runs), runs, given.aborted ? undefined : enough]);
+  const early = await Promise.race([previewed.then((found) => found ?? runs), runs, enough as Promise<undefined>]);
   if (early && !given.aborted && !handle.typed) wire = early.wire(wire);
   else {
     const unused = previewed.then((one) => one?.end());
@@ -37,15 +37,25 @@ export async function startAutoSave(handle: Handle, running: Promise<unknown>, g
   return autosave;
 }
 
-/** Keeps text that is typed before the AutoSave is ready, if its page ends by then, or its AutoSave. Its runtime may begin several times. */
-function keepTyped(handle: Handle, take: Taking, given: AbortSignal, ownerId: string, post: Wire["journal"]): void {
+/**
+ * Keeps text that is typed before the AutoSave is ready, if its page ends by then, or its AutoSave, which may end before its folder is
+ * known. Its runtime may begin several times.
+ */
+function keepTyped(handle: Handle, given: AbortSignal, ownerId: string, post: Wire["journal"], previewed: Promise<unknown>): void {
   if (handle.kept) return;
-  const snapshots = new PageSnapshots(take), kept = handle.kept = new Journal(snapshots, 0, ownerId, 0, post);
+  const snapshots = new PageSnapshots(() => (handle.typed as Taken).text), kept = handle.kept = new Journal(snapshots, 0, ownerId, 0, post);
   const keep = (): void => {
     kept.folder = handle.folder ?? "";
-    if (handle.typed) kept.keep(snapshots.take());
+    if (!handle.typed) return;
+    const shown = handle.begun(); // no preview replaces what is typed
+    if (shown) {
+      snapshots.base = shown.base;
+      snapshots.baseText = shown.text;
+    }
+    kept.keep(snapshots.take());
   };
   given.addEventListener("abort", keep);
+  void previewed.then(() => given.aborted && keep());
   addEventListener("pagehide", keep, { signal: given });
   // A page that returns from the back/forward cache still has the text.
   addEventListener("pageshow", () => kept.saved(snapshots.draft, Infinity), { signal: given });

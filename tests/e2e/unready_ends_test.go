@@ -1,0 +1,94 @@
+package e2e
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// unanswered opens a page whose runtime runs and does not begin to save. The page does not listen for a preview.
+func (w world) unanswered(t *testing.T, holdfast string) *browser.Tab {
+	t.Helper()
+	tab := w.earlyTab(t, holdfast)
+	tab.MustEval(`
+		await hf.ready
+		const {postMessage} = Worker.prototype
+		globalThis.held = 0
+		Worker.prototype.postMessage = function (message, ...more) {
+			if (message.method === 'autosave') held++
+			else postMessage.call(this, message, ...more)
+		}
+		globalThis.text = ''
+		globalThis.autosave = hf.createAutoSave(() => text)
+		type('typed')
+		null`, nil)
+	tab.WaitFor("held", browser.Limit)
+	return tab
+}
+
+// The runtime runs already, and the page does not listen for a preview. It types before its AutoSave is ready, and ends.
+func TestTextBeforeReadyBesideARuntime(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	holdfast := named("worker", "unready runs", "Ann")
+	tab := w.unanswered(t, holdfast)
+	tab.Navigate(w.URL("/blank?elsewhere"))
+	tab.Close()
+	w.finds(t, holdfast, "typed")
+}
+
+// The module that saves arrives after the page has given up its AutoSave. It keeps the text of that time.
+func TestTextBeforeReadyOutlivesALateModule(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	gate := make(chan struct{})
+	n.fail("/holdfast-autosave.js", func(w http.ResponseWriter, r *http.Request) {
+		<-gate
+		n.files.ServeHTTP(w, r)
+	})
+	const root = "unready late"
+	tab := w.earlyTab(t, named("worker", root, "Ann"))
+	tab.MustEval(`
+		const {setTimeout: real} = globalThis
+		globalThis.setTimeout = (run, ms, ...more) => real(run, ms > 10_000 ? 0 : ms, ...more)
+		edits()
+		type('typed')
+		const done = failure(autosave.dispose())
+		text = 'emptied'
+		result = await done`, nil)
+	assert.Equal(t, "write-failed", browser.Get[event](tab, "result")["code"])
+	close(gate)
+	tab.WaitFor(inLocalStorage(root, "typed"), browser.Limit)
+	tab.Close()
+	w.finds(t, named("worker", root, "Ben"), "typed")
+}
+
+// A page shows the preview and types on it, and ends before its AutoSave is ready. The text continues what was saved.
+func TestTextOnAPreviewOutlivesItsPage(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	holdfast := named("worker", "unready preview", "Ann")
+	w.saves(t, holdfast, "{}", "saved")
+	tab := w.earlyTab(t, n.never(holdfast))
+	tab.MustEval("edits("+onlyPreview+"); null", nil)
+	tab.WaitFor("text === 'saved' && autosave.kept", browser.Limit)
+	tab.MustEval("type(' and typed'); null", nil)
+	tab.Navigate(w.URL("/blank?elsewhere"))
+	tab.Close()
+	w.finds(t, holdfast, "saved and typed")
+}
+
+// A page types on after flushNow(), and ends before its AutoSave is ready.
+func TestTextAfterAFlushBeforeReadyOutlivesItsPage(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	holdfast := named("worker", "unready flush", "Ann")
+	tab := w.unanswered(t, holdfast)
+	tab.MustEval("autosave.flushNow().catch(() => {}); type(' on'); null", nil)
+	tab.Navigate(w.URL("/blank?elsewhere"))
+	tab.Close()
+	w.finds(t, holdfast, "typed on")
+}
