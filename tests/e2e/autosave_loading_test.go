@@ -110,3 +110,30 @@ func TestRestoreWaitsForEditor(t *testing.T) {
 		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
 	})
 }
+
+// The page of restore() is busy until the limit of the call, which rejects although the content is current by then. The page still shows its
+// own text, which becomes the content again.
+func TestRestoreWhoseAnswerComesTooLate(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		tab := w.editor(t, named(host, "late restore "+host, "Ann"), "")
+		tab.MustEval(`
+			type('one')
+			const first = await autosave.flushNow()
+			type(' two')
+			await autosave.flushNow()
+			const {setTimeout: real} = globalThis
+			globalThis.setTimeout = (run, ms, ...more) => real(run, ms > 14_000 ? 0 : ms, ...more)
+			result = await failure(autosave.restore(first.id))
+			globalThis.setTimeout = real
+			null`, nil)
+		assert.Equal(t, "write-failed", browser.Get[event](tab, "result")["code"])
+		tab.WaitFor("heard('saved').length >= 3", browser.Limit)
+		tab.MustEval("await autosave.flushNow(); null", nil)
+		assert.Equal(t, "one two", browser.Get[string](tab, "text"))
+		assert.Equal(t, "one two", browser.Get[string](tab, "current()"))
+		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+		tab.Quiet()
+	})
+}

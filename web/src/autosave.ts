@@ -2,7 +2,7 @@
 // snapshots, and the state that a page must know without asking.
 
 import type * as Contract from "../holdfast";
-import { PageAnswers } from "./page-answers";
+import { type PageAnswers, pageAnswers } from "./page-answers";
 import { notSaved } from "./autosave-error";
 import type { AutoSaveError } from "./errors";
 import type { Shown } from "./handle";
@@ -47,6 +47,7 @@ export class AutoSave implements Saver {
   #flushing: Promise<unknown> = Promise.resolve();
   #resuming: Promise<unknown> | undefined; // pending while Go verifies the lease of a page that was frozen
   #restored = { id: "", moment: "" }; // the generation that a restore made of another content, and when
+  #restoring = 0; // the calls that wait for a restored content
   #disposing: Promise<void> | undefined;
   #aside: ReturnType<typeof setTimeout> | undefined;
 
@@ -67,7 +68,7 @@ export class AutoSave implements Saver {
       this.#journal.pause(this.#loading.busy || this.#asleep);
       this.#changed();
     });
-    this.#answers = new PageAnswers(this.#id, wire.call, this.#snapshots, this.#journal, this.#loading, this.#marks);
+    this.#answers = pageAnswers(this.#id, wire.call, this.#snapshots, this.#journal, this.#loading, this.#marks);
     const { signal, onReadonly, within, ...fields } = { ...lock };
     this.#onReadonly = onReadonly;
     wire.savers.set(this.#id, this);
@@ -153,7 +154,8 @@ export class AutoSave implements Saver {
   read(id: string): Promise<Uint8Array> { return this.#call("read", { id }) as Promise<Uint8Array>; }
 
   async restore(id: string, load?: (content: Uint8Array) => unknown): Promise<Uint8Array> {
-    const restored = await this.#call("restore", { id }) as Uint8Array;
+    this.#restoring++;
+    const restored = await this.#call("restore", { id }).finally(() => { this.#restoring--; }) as Uint8Array;
     const late = this.#restored.moment !== this.#snapshots.moment;
     this.#replace(this.#restored.id, restored); // text typed meanwhile is a draft
     if (load) await this.#loading.until(Promise.resolve(restored).then(load));
@@ -258,6 +260,7 @@ export class AutoSave implements Saver {
   #saved(draft: string | undefined, number: number, generation: Contract.Generation): void {
     if (draft === undefined) { // a content of another page
       this.#restored = { id: generation.id, moment: this.#snapshots.moment };
+      if (!this.#restoring) this.markDirty(); // the call has rejected, and the page keeps its text
       return;
     }
     this.#snapshots.saved(draft, number, generation.id);
