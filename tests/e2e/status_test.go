@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"net/http"
 	"os"
 	"testing"
 
@@ -75,6 +76,46 @@ func TestStatusElement(t *testing.T) {
 	assert.Equal(t, "status", browser.Get[string](ben, "bar.shadowRoot.activeElement.part[0]"), "the focus is not lost with the button")
 	ben.Quiet()
 	ann.Quiet()
+}
+
+// A refusal is no longer shown when the page edits after all.
+func TestStatusElementForgetsRefusal(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	ann, ben := status(t, w, "refused", "Ann"), status(t, w, "refused", "Ben")
+	ann.WaitFor("shown('who') === 'You edit.'", browser.Limit)
+	ben.WaitFor("shown('who') === 'Ann edits.'", browser.Limit)
+	ann.MustEval("globalThis.keep = true; null", nil)
+	ben.MustEval("part('ask').click()", nil)
+	ben.WaitFor("shown('message') === 'The page that edits refused.' && shown('who') === 'Ann edits.'", browser.Limit)
+	ann.MustEval("await hf.close(); null", nil)
+	ben.WaitFor("shown('who') === 'You edit.'", browser.Limit)
+	assert.Equal(t, "no message", browser.Get[string](ben, "shown('message') ?? 'no message'"))
+	for _, tab := range []*browser.Tab{ann, ben} {
+		tab.Quiet()
+	}
+}
+
+// A failed download is no longer shown when the AutoSave has loaded again.
+func TestStatusElementForgetsFailedDownload(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	ann := status(t, w, "again", "Ann")
+	ann.WaitFor("shown('who') === 'You edit.' && made.lease", browser.Limit)
+	listening := make(chan struct{})
+	n.fail("/holdfast.wasm", func(w http.ResponseWriter, r *http.Request) {
+		<-listening
+		http.NotFound(w, r)
+	})
+	ben := w.Open(t, w.URL("/blank"))
+	ben.MustEval("const {createHoldfast} = await import('/holdfast.js'); globalThis.hf = createHoldfast({root: 'again'}); null", nil)
+	ben.MustEval(statusPage, nil)
+	ben.MustEval("const told = []; new MutationObserver(() => told.push(part('message').textContent)).observe(part('message'), {childList: true})", nil)
+	close(listening)
+	ben.WaitFor("/holdfast.wasm/.test(told[0]) && shown('who') === 'Ann edits.'", browser.Limit)
+	assert.Equal(t, "no message", browser.Get[string](ben, "shown('message') ?? 'no message'"))
+	ann.Quiet()
+	ben.Quiet("404")
 }
 
 // An element that is removed and inserted again, or gets another AutoSave, shows the current state. Its attributes

@@ -72,6 +72,9 @@ export class HoldfastStatus extends Base {
     if (autosave) {
       const { signal } = this.#stop = new AbortController();
       signal.addEventListener("abort", autosave.subscribe(() => this.#changed()));
+      for (const type of ["editable", "readonly"]) { // a refusal or a failed download was before that
+        autosave.addEventListener(`autosave:${type}`, () => { this.#message = ""; }, { signal });
+      }
       for (const type of ["draft", "conflict", "saved", "editable", "readonly"]) {
         autosave.addEventListener(`autosave:${type}`, () => void this.#list(), { signal });
       }
