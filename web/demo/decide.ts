@@ -17,8 +17,8 @@ export interface Actions {
   sides(draft: Draft): Promise<Sides>;
   /** Makes the draft the content. */
   adopt(draft: Draft): Promise<void>;
-  /** Makes a text the content and keeps the draft in the history. */
-  use(draft: Draft, text: string): Promise<void>;
+  /** Makes the merged text the content, and keeps the draft in the history. */
+  use(draft: Draft, merged: (sides: Sides) => string): Promise<void>;
   /** Keeps the saved text, and keeps the draft in the history. */
   keep(draft: Draft): Promise<void>;
   discard(draft: Draft): Promise<void>;
@@ -113,7 +113,7 @@ export class Decide {
 
   #decide(draft: Draft): Promise<void> {
     if (this.#choice === "mine") return this.#actions.adopt(draft);
-    if (this.#choice === "theirs" || !this.#sides) return this.#actions.keep(draft);
-    return this.#actions.use(draft, this.#result(this.#sides).text);
+    if (this.#choice === "theirs") return this.#actions.keep(draft);
+    return this.#actions.use(draft, ({ base, mine, theirs }) => merge(base ?? "", mine, theirs).text);
   }
 }

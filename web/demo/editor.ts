@@ -88,6 +88,7 @@ function draw(): void {
   button("restore").disabled = state.readOnly;
   if (drawn !== kind) {
     drawn = kind;
+    if (kind === "holding") byId("outcome").hidden = true; // a refusal was before that
     favicon.href = `data:image/svg+xml,${encodeURIComponent(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><circle cx="8" cy="8" r="${kind === "holding" ? 7 : 5.5}" fill="${kind === "holding" ? colours[kind] : "none"}" stroke="${colours[kind]}" stroke-width="${kind === "holding" ? 0 : 3}"/></svg>`)}`;
   }
   tick();
@@ -210,7 +211,7 @@ buttons.leave.addEventListener("click", open); // saves, releases the lock, and 
 byId<HTMLInputElement>("share-box").checked = shared;
 if (shared) byId<HTMLAnchorElement>("another").href = "/?machines";
 byId("share-box").addEventListener("change", () => location.assign(shared ? "/" : "/?machines"));
-keep.addEventListener("change", () => { writer.keep = keep.checked; });
+writer.keep = () => keep.checked; // the browser may have checked the box again as the user came back
 button("reopen").addEventListener("click", open);
 button("compare-close").addEventListener("click", closeCompare);
 button("restore").addEventListener("click", () => void attempt(async () => {

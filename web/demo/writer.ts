@@ -29,8 +29,8 @@ export class Writer {
     runtime: "opening", failure: undefined, readOnly: true, asking: false,
     save: { phase: "awaiting-lock", pendingBytes: 0, retryCount: 0, storage: "opfs", drafts: 0 }, history: [], held: [], pending: [], drafts: [],
   };
-  /** Whether this tab refuses other tabs that ask. */
-  keep = false;
+  /** Returns whether this tab refuses other tabs that ask. */
+  keep = (): boolean => false;
 
   readonly #editor: Editor;
   readonly #changed: () => void;
@@ -62,10 +62,10 @@ export class Writer {
     const before = this.#holdfast;
     this.#set({ runtime: "opening", failure: undefined, readOnly: true });
     try {
-      await before?.close();
+      await before?.close().catch(() => undefined); // text that cannot be saved is a draft
       this.#holdfast = await openHoldfast({ ownerName, ...(this.#server && { server: this.#server }) });
       this.#holdfast.addEventListener("lock:handover-requested", (event) => {
-        if (this.keep) (event as CustomEvent<{ refuse(why: string): void }>).detail.refuse("its user wants to keep writing");
+        if (this.keep()) (event as CustomEvent<{ refuse(why: string): void }>).detail.refuse("its user wants to keep writing");
       });
       this.#autosave = await this.#holdfast.initAutoSave(() => this.#editor.text);
       this.#listen(this.#autosave);
@@ -159,17 +159,17 @@ export class Writer {
     return this.state.history.length > 0 ? this.content("current") : "";
   }
 
-  /** Makes the draft the content and shows it. */
-  async adopt(draft: Draft): Promise<void> {
-    await this.resolve(draft, "content");
-    this.#editor.text = await this.content("current");
-  }
+  /** Makes the draft the content, which autosave:editable brings. */
+  adopt(draft: Draft): Promise<void> { return this.resolve(draft, "content"); }
 
-  /** Saves a text that contains the draft, then moves the draft into the history. */
-  async use(draft: Draft, text: string): Promise<void> {
-    this.#editor.text = text;
-    this.typed();
-    await this.flush();
+  /** Merges the draft into the text, which may not be saved yet, and saves that. Then moves the draft into the history. */
+  async use(draft: Draft, merged: (sides: Sides) => string): Promise<void> {
+    const sides = await this.sides(draft);
+    if (!this.state.readOnly) {
+      this.#editor.text = merged({ ...sides, theirs: this.#editor.text });
+      this.typed();
+    }
+    await this.flush(); // rejects if this tab may no longer write
     await this.resolve(draft, "generation");
   }
 

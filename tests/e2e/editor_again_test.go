@@ -1,0 +1,50 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// The user gives the tab another name while its text cannot be saved. The text is a draft, and the tab opens again.
+func TestEditorOpensAgainWithUnsavedText(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	tab := editorTab(t, w, "Ann")
+	thief := w.tab(t, named("worker", "project", "Thief"))
+	tab.MustEval("write('typed')", nil)
+	thief.MustEval("globalThis.stolen = await hf.acquireProjectLock({steal: true}); null", nil)
+	tab.WaitFor("kind() === 'held'", browser.Limit)
+	tab.MustEval("$('name').value = 'Anna'; $('name').dispatchEvent(new Event('change', {bubbles: true}))", nil)
+	tab.WaitFor("document.title.endsWith('· Anna') && ['held', 'failed'].includes(kind())", browser.Limit)
+	assert.Equal(t, "held", browser.Get[string](tab, "kind()"))
+	thief.MustEval("await stolen.release()", nil)
+	tab.WaitFor("kind() === 'holding' && $('text').value === 'typed'", browser.Limit)
+	tab.Quiet()
+}
+
+// The user comes back to the page, and the browser has checked the box again. The page refuses to hand over.
+func TestEditorRefusesAfterReturn(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	ann, ben := editorTab(t, w, "Ann"), editorTab(t, w, "Ben")
+	ann.MustEval("$('keep').click(); addEventListener('unload', () => undefined)", nil) // so that the browser keeps no page
+	ann.Navigate(w.URL("/blank"))
+	ben.WaitFor("kind() === 'holding'", browser.Limit)
+	ann.MustEval("globalThis.before = true; setTimeout(() => history.back()); null", nil)
+	ann.WaitFor("!globalThis.before && document.body?.dataset.kind === 'held' && document.querySelector('#keep').checked", browser.Limit)
+	ann.MustEval("document.querySelector('#ask').click()", nil)
+	ann.WaitFor("document.body.dataset.kind === 'holding'", browser.Limit)
+	ben.WaitFor("kind() === 'held'", browser.Limit)
+	press(ben, "ask")
+	ben.WaitFor("kind() === 'holding' || /refused: its user wants to keep writing/.test($('outcome').textContent)", browser.Limit)
+	assert.Equal(t, "held", browser.Get[string](ben, "kind()"))
+
+	// When the other tab writes after all, its page shows no refusal.
+	ann.Close()
+	ben.WaitFor("kind() === 'holding'", browser.Limit)
+	assert.True(t, browser.Get[bool](ben, "$('outcome').hidden"), "the refusal was before that")
+	ben.Quiet()
+}

@@ -1,0 +1,81 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// decider opens the demo's editor with the saved text "Ann", and with drafts of other pages that wait for a decision.
+func decider(t *testing.T, w world, drafts ...string) *browser.Tab {
+	t.Helper()
+	tab := editorTab(t, w, "Ann")
+	for _, draft := range drafts {
+		other := w.tab(t, named("worker", "project", draft))
+		other.MustEval("let text = ''; const made = await hf.initAutoSave(() => text); text = '"+draft+"'; made.markDirty(); await hf.close().catch(() => null)", nil)
+		other.Close()
+	}
+	tab.MustEval("write('Ann')", nil) // the drafts have another base now
+	tab.WaitFor("$('phase').textContent === 'saved' && shown() === 1 && !$('decide').hidden && $('decide-draft').length === "+fmt.Sprint(len(drafts))+" && !!$('decide-result').querySelector('ins')", browser.Limit)
+	tab.MustEval("const choose = value => document.querySelector('input[value=' + value + ']').click()", nil)
+	return tab
+}
+
+// decided waits until no draft waits any more, and returns the saved text.
+func decided(tab *browser.Tab) string {
+	tab.WaitFor("$('decide').hidden && $('phase').textContent === 'saved'", browser.Limit)
+	return browser.Get[string](tab, "$('text').value")
+}
+
+// The user types, and decides before that is saved. The text has the draft and the typed words.
+func TestEditorDecisionKeepsTypedText(t *testing.T) {
+	t.Parallel()
+	tab := decider(t, open(t, quick), "Ben")
+	tab.MustEval("write(' typed'); $('decide-use').click()", nil)
+	text := decided(tab)
+	assert.Contains(t, text, "Ben")
+	assert.Contains(t, text, "Ann typed")
+	tab.Quiet()
+}
+
+// The user chooses another draft, and decides before it is shown. The text has the chosen draft.
+func TestEditorDecidesAboutChosenDraft(t *testing.T) {
+	t.Parallel()
+	tab := decider(t, open(t, quick), "Ben", "Cleo")
+	tab.MustEval(`
+		const other = [...$('decide-draft').options].find(option => !option.selected)
+		const chosen = /by (.*):/.exec(other.textContent)[1]
+		other.selected = true
+		$('decide-draft').dispatchEvent(new Event('change'))
+		$('decide-use').click()`, nil)
+	tab.WaitFor("/one draft/.test($('decide-title').textContent) && $('phase').textContent === 'saved'", browser.Limit)
+	assert.Contains(t, browser.Get[string](tab, "$('text').value"), browser.Get[string](tab, "chosen"))
+	tab.Quiet()
+}
+
+// The draft becomes the text, and the user types while a slow storage still reads. No read text replaces what was typed.
+func TestEditorTypesAfterDecision(t *testing.T) {
+	t.Parallel()
+	tab := decider(t, open(t, quick), "Ben")
+	tab.MustEval(`
+		const {createHoldfast} = await import('/holdfast.js')
+		const spare = createHoldfast({root: 'spare'}), all = Object.getPrototypeOf(spare.createAutoSave(() => '')), {read} = all
+		await spare.close()
+		let answer
+		const slow = new Promise(done => { answer = done })
+		all.read = async function (id) {
+			const content = await read.call(this, id)
+			await slow
+			return content
+		}
+		choose('mine')
+		$('decide-use').click()`, nil)
+	tab.WaitFor("$('text').value === 'Ben' && !$('text').readOnly && $('decide').hidden", browser.Limit)
+	tab.MustEval("write(' typed'); answer(); await slow", nil)
+	tab.WaitFor("$('phase').textContent === 'saved'", browser.Limit)
+	assert.Equal(t, "Ben typed", browser.Get[string](tab, "$('text').value"))
+	tab.Quiet()
+}
