@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"strings"
 
 	"github.com/chromedp/cdproto/input"
 )
@@ -14,17 +15,23 @@ func (tab *Tab) Type(text string) {
 }
 
 // Press brings the tab to the front and presses and releases a key there. It takes the key's name, such as "Enter" or
-// "ArrowDown".
+// "ArrowDown", or "Control+" and a letter.
 func (tab *Tab) Press(key string) {
 	tab.t.Helper()
 	tab.Show()
-	code, known := map[string]int64{"Enter": 13, "ArrowUp": 38, "ArrowDown": 40, "Tab": 9, "Escape": 27, "Delete": 46}[key]
+	var modifiers input.Modifier
+	key, control := strings.CutPrefix(key, "Control+")
+	place := key
+	if control {
+		modifiers, place = input.ModifierCtrl, "Key"+strings.ToUpper(key)
+	}
+	code, known := map[string]int64{"Enter": 13, "ArrowUp": 38, "ArrowDown": 40, "Tab": 9, "Escape": 27, "Delete": 46, "z": 90}[key]
 	if !known {
 		tab.t.Fatalf("no code is known for the key %s", key)
 	}
 	press := func(kind input.KeyType, text string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			return input.DispatchKeyEvent(kind).WithKey(key).WithCode(key).WithWindowsVirtualKeyCode(code).WithText(text).Do(ctx)
+			return input.DispatchKeyEvent(kind).WithModifiers(modifiers).WithKey(key).WithCode(place).WithWindowsVirtualKeyCode(code).WithText(text).Do(ctx)
 		}
 	}
 	text := map[string]string{"Enter": "\r"}[key]

@@ -139,10 +139,16 @@ func cook(t *testing.T, chromium *browser.Browser, r recipe, parts map[string]st
 	// The editor decides where the caret is after a text was loaded.
 	both := "['typed in the first tab', 'then in the second'].every((part) => text.includes(part)) && text"
 	first.WaitFor("{ const text = "+r.text+"; "+both+" }", browser.Limit)
-	for _, tab := range []*browser.Tab{first, second} {
-		r.quiet(tab)
-		tab.Close()
-	}
+
+	r.quiet(second)
+	second.Close()
+	shows(first, "You edit.")
+	r.begin(first)
+	loaded := browser.Get[string](first, "shown()")
+	first.Press("Control+z")
+	assert.Equal(t, loaded, browser.Get[string](first, "shown()"), "the loaded text is no change that can be undone")
+	r.quiet(first)
+	first.Close()
 }
 
 // begin puts the caret into the editor.
