@@ -72,12 +72,12 @@ function draw(): void {
   const kind = kindOf(state);
   setAttribute(document.body, "data-kind", kind);
   const holder = state.save.holder ? presence.nameOf(state.save.holder.ownerId, state.save.holder.ownerName) : machines?.holder;
-  const headline = headlineOf(kind, holder);
+  const headline = headlineOf(kind, state, holder);
   setText(byId("answer"), headline);
   setText(byId("explain"), explainOf(kind, state));
   // A screen reader reads changes, not every save.
   setText(byId("announce"), `${headline} ${state.drafts.length === 0 ? "" : "There is text that is not saved. Decide about it below the editor."}`);
-  setText(document.querySelector("title") as Element, `${kind === "holding" ? "Writing" : kind === "held" ? `${holder} writes` : "Reading"} · ${name}`);
+  setText(document.querySelector("title") as Element, `${kind === "holding" ? "Writing" : kind === "held" && !offline(kind, state) ? `${holder} writes` : "Reading"} · ${name}`);
   text.readOnly = state.readOnly;
   drawButtons(kind);
   drawMachines();
@@ -94,7 +94,11 @@ function draw(): void {
   tick();
 }
 
-function headlineOf(kind: Kind, holder: string | undefined): string {
+/** A holder without a name may be this tab itself, which waits for the server, and the server named the last one. */
+const offline = (kind: Kind, { save }: WriterState): boolean => (kind === "held" || kind === "free") && save.online === false && !save.holder?.ownerName;
+
+function headlineOf(kind: Kind, state: WriterState, holder: string | undefined): string {
+  if (offline(kind, state)) return "Offline.";
   switch (kind) {
     case "opening": return "One moment.";
     case "failed": return "Not running.";
@@ -105,13 +109,15 @@ function headlineOf(kind: Kind, holder: string | undefined): string {
   }
 }
 
-function explainOf(kind: Kind, { save, pending, drafts }: WriterState): string {
+function explainOf(kind: Kind, state: WriterState): string {
+  const { save, pending, drafts } = state;
   if (kind === "holding") {
     if (save.phase === "error") return `Could not save (${save.lastError?.code}). It is tried again, and no typed text is lost.`;
     return "Your text is saved by itself. The other tabs read along.";
   }
   if (kind === "opening") return "The runtime is starting.";
   if (kind === "waiting") return "The tab that writes saves first, then hands over.";
+  if (offline(kind, state)) return "The server does not answer, so you cannot write now. What you typed is kept in this browser.";
   const unsaved = drafts.length > 0 ? " Text that is not saved waits below for your decision." : "";
   const place = pending.findIndex((waiter) => waiter.ownerId === writer.ownerId) + 1;
   return place > 0 ? `You read along, and are ${ordinal(place)} in line: when that tab is closed, ${place === 1 ? "you write" : "the tabs before you come first"}.${unsaved}` : `You read along.${unsaved}`;

@@ -1,0 +1,49 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// A page edited until the server stopped, and its lease ended. It does not say that another tab edits: the lock in its
+// way is its own, with which it waits for the server.
+func TestStatusElementWithoutServer(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	tab := server.member(t, browser.Start(t, quick), "worker", "Ann")
+	tab.MustEval(`
+		let text = ''
+		const made = await hf.initAutoSave(() => text, {lock: {ttlMs: 3000, heartbeatIntervalMs: 600, backoff: {initialDelayMs: 200, maxDelayMs: 500, maxRetries: 0}}})
+		await import('/element.js')
+		const bar = document.createElement('holdfast-status')
+		bar.autosave = made
+		document.body.append(bar)
+		const shown = name => bar.shadowRoot.querySelector('[part~="' + name + '"]').textContent
+		let held = false
+		made.subscribe(() => { held ||= made.readOnly && made.state().holder !== undefined })`, nil)
+	tab.WaitFor("shown('who') === 'You edit.'", browser.Limit)
+	address := server.Address()
+	server.Stop()
+	tab.WaitFor("held", browser.Limit)
+	assert.Equal(t, "Offline. What you type is kept in this browser.", browser.Get[string](tab, "shown('who') + shown('save')"))
+	server.Start(address)
+	tab.WaitFor("shown('who') === 'You edit.'", browser.Limit)
+}
+
+// The demo does not name the tab itself as the one that writes.
+func TestEditorWithoutServer(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	tab := server.machine(t, browser.Start(t, quick), "Ann")
+	tab.WaitFor("document.body.dataset.kind === 'holding' && $('share-state').textContent.startsWith('Ann writes.')", browser.Limit)
+	address := server.Address()
+	server.Stop()
+	tab.WaitFor("$('text').readOnly", browser.Limit)
+	assert.Equal(t, "Offline.", browser.Get[string](tab, "$('answer').textContent"))
+	assert.Equal(t, "Reading · Ann", browser.Get[string](tab, "document.title"))
+	server.Start(address)
+	tab.WaitFor("$('answer').textContent === 'You write.'", browser.Limit)
+}
