@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -47,4 +48,51 @@ func TestEditorRefusesAfterReturn(t *testing.T) {
 	ben.WaitFor("kind() === 'holding'", browser.Limit)
 	assert.True(t, browser.Get[bool](ben, "$('outcome').hidden"), "the refusal was before that")
 	ben.Quiet()
+}
+
+// A page that lost the lock twice reads the content twice. The first reading ends last, and is not shown: the page
+// would edit it.
+func TestPagesOfDemoShowLastReading(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	for path, ask := range map[string]string{
+		"/":           "$('ask').click()",
+		"/notes.html": "document.querySelector('holdfast-status').shadowRoot.querySelector('[part~=ask]').click()",
+	} {
+		t.Run(path, func(t *testing.T) {
+			page := func() *browser.Tab {
+				tab := w.Open(t, w.URL(path))
+				tab.MustEval("const $ = id => document.getElementById(id), field = document.querySelector('textarea'), write = more => { field.value += more; field.dispatchEvent(new Event('input', {bubbles: true})) }", nil)
+				return tab
+			}
+			shows := func(tab *browser.Tab, readOnly bool, text string) {
+				t.Helper()
+				tab.WaitFor(fmt.Sprintf("field.readOnly === %t && field.value === %q", readOnly, text), browser.Limit)
+			}
+			tab := page()
+			shows(tab, false, "")
+			tab.MustEval("write('one')", nil)
+			other := page()
+			shows(other, true, "one")
+			tab.MustEval(slowReading, nil)
+			takes := func() {
+				t.Helper()
+				before := browser.Get[int](tab, "answers.length")
+				other.MustEval(ask, nil)
+				other.WaitFor("!field.readOnly", browser.Limit)
+				tab.WaitFor(fmt.Sprintf("field.readOnly && answers.length > %d", before), browser.Limit)
+			}
+			takes()
+			other.MustEval("write(', two')", nil)
+			other.Close()
+			shows(tab, false, "one, two")
+			other = page()
+			shows(other, true, "one, two")
+			takes()
+			tab.MustEval("const [first, ...later] = answers; later.forEach(answer => answer()); await null; first(); await new Promise(done => setTimeout(done))", nil)
+			assert.Equal(t, "one, two", browser.Get[string](tab, "field.value"))
+			other.Close()
+			tab.Close()
+		})
+	}
 }

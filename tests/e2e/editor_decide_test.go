@@ -56,25 +56,26 @@ func TestEditorDecidesAboutChosenDraft(t *testing.T) {
 	tab.Quiet()
 }
 
+// slowReading lets the page's AutoSaves return the content when the test calls the answers.
+const slowReading = `
+	const {createHoldfast} = await import('/holdfast.js')
+	const spare = createHoldfast({root: 'spare'}), all = Object.getPrototypeOf(spare.createAutoSave(() => '')), {read} = all
+	await spare.close()
+	const answers = []
+	all.read = async function (id) {
+		const content = await read.call(this, id)
+		if (id === 'current') await new Promise(done => answers.push(done))
+		return content
+	}
+`
+
 // The draft becomes the text, and the user types while a slow storage still reads. No read text replaces what was typed.
 func TestEditorTypesAfterDecision(t *testing.T) {
 	t.Parallel()
 	tab := decider(t, open(t, quick), "Ben")
-	tab.MustEval(`
-		const {createHoldfast} = await import('/holdfast.js')
-		const spare = createHoldfast({root: 'spare'}), all = Object.getPrototypeOf(spare.createAutoSave(() => '')), {read} = all
-		await spare.close()
-		let answer
-		const slow = new Promise(done => { answer = done })
-		all.read = async function (id) {
-			const content = await read.call(this, id)
-			await slow
-			return content
-		}
-		choose('mine')
-		$('decide-use').click()`, nil)
+	tab.MustEval(slowReading+"choose('mine'); $('decide-use').click()", nil)
 	tab.WaitFor("$('text').value === 'Ben' && !$('text').readOnly && $('decide').hidden", browser.Limit)
-	tab.MustEval("write(' typed'); answer(); await slow", nil)
+	tab.MustEval("write(' typed'); answers.forEach(answer => answer())", nil)
 	tab.WaitFor("$('phase').textContent === 'saved'", browser.Limit)
 	assert.Equal(t, "Ben typed", browser.Get[string](tab, "$('text').value"))
 	tab.Quiet()

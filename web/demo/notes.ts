@@ -10,8 +10,10 @@ const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 
 for (const field of document.querySelectorAll("textarea")) {
   const name = field.dataset["document"] ?? "";
+  let turn = 0;
   const autosave = holdfast.createAutoSave(() => field.value, { path: [name] });
   autosave.addEventListener("autosave:editable", ({ detail }) => {
+    turn++;
     if (detail.content) field.value = decode(detail.content);
   });
   autosave.addEventListener("autosave:readonly", ({ detail }) => {
@@ -24,7 +26,8 @@ for (const field of document.querySelectorAll("textarea")) {
 
   /** Shows what is saved, where another tab edits. */
   const read = async (): Promise<void> => {
+    const now = ++turn;
     const saved = await autosave.read("current").catch(() => undefined); // nothing may be saved yet
-    if (saved && autosave.readOnly) field.value = decode(saved);
+    if (saved && now === turn && autosave.readOnly) field.value = decode(saved);
   };
 }

@@ -39,6 +39,7 @@ export class Writer {
   #holdfast: Holdfast | undefined;
   #autosave: AutoSave | undefined;
   #opening = Promise.resolve();
+  #reading = 0; // the last time that this tab began to read the saved text, or got it to edit
 
   /**
    * changed is called after every change of the state, and saved when other tabs must update their view. With a
@@ -85,6 +86,7 @@ export class Writer {
       this.#saved();
     });
     autosave.addEventListener("autosave:editable", ({ detail: { content, drafts } }) => {
+      this.#reading++;
       if (content) this.#editor.text = decode(content);
       this.state.drafts = [...drafts];
       follow();
@@ -108,10 +110,11 @@ export class Writer {
 
   /** Shows the last saved text while another tab writes. */
   async read(): Promise<void> {
+    const reading = ++this.#reading;
     try {
       if (this.#autosave?.readOnly) {
         const content = decode(await this.#autosave.read("current"));
-        if (this.#autosave.readOnly) this.#editor.text = content;
+        if (this.#autosave.readOnly && reading === this.#reading) this.#editor.text = content; // otherwise the tab shows a later one
       }
     } catch {
       // Nothing is saved yet, or the history reports the error.
