@@ -59,6 +59,7 @@ func TestStatusElement(t *testing.T) {
 	ann.MustEval("globalThis.keep = false; null", nil)
 	ben.Press("Enter")
 	ben.WaitFor("shown('who') === 'You edit.' && shown('message') === undefined && text === 'Ann'", browser.Limit)
+	assert.Equal(t, "status", browser.Get[string](ben, "bar.shadowRoot.activeElement?.part[0] ?? 'nothing'"), "the focus is not lost with the button")
 	ann.WaitFor("shown('who') === 'Ben edits.'", browser.Limit)
 
 	// Text of the read-only page is a draft, and the editor decides about it.

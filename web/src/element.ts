@@ -179,6 +179,7 @@ export class HoldfastStatus extends Base {
   #draw(): void {
     const ui = this.#ui, autosave = this.#autosave;
     if (!ui) return;
+    const focused = this.shadowRoot!.activeElement; // an element that is hidden loses the focus at once
     const state = autosave?.state(), readOnly = autosave?.readOnly ?? true;
     const name = state?.holder?.ownerName ?? "";
     const kind: TextName = !autosave || !state ? "none" : !readOnly ? "editing" : this.#asking ? "asking"
@@ -199,6 +200,7 @@ export class HoldfastStatus extends Base {
     ui.message.hidden = !ui.message.textContent;
     ui.heading.hidden = ui.drafts.hidden = !count;
     for (const use of ui.drafts.querySelectorAll<HTMLButtonElement>("button[part~=use]")) use.hidden = readOnly;
+    if ((focused as HTMLElement | null)?.hidden) ui.status.focus();
   }
 
   #saved(): string {
