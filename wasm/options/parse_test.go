@@ -27,7 +27,7 @@ func TestParseReadsWhatStringifyWrites(t *testing.T) {
 
 func TestParseRefusesOtherTexts(t *testing.T) {
 	for _, text := range []string{
-		``, ` `, `nul`, `truely`, `1 `, `-`, `.5`, `1.`, `1e`, `1e+`, `"`, `"a`, `"\`, `"\x"`, `"\u12"`, `"\u12g4"`, `'a'`, `[`, `[1`, `[1,`, `[1,]`, `[,1]`, `[1 ]`,
+		``, ` `, `nul`, `true1`, `1 `, `-`, `.5`, `1.`, `1e`, `1e+`, `"`, `"a`, `"\`, `"\x"`, `"\u12"`, `"\u12g4"`, `'a'`, `[`, `[1`, `[1,`, `[1,]`, `[,1]`, `[1 ]`,
 		`{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,}`, `{a:1}`, `{"a" :1}`, `{"a":1}{`, `undefined`, `NaN`,
 	} {
 		_, err := parse(text)
