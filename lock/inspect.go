@@ -164,15 +164,25 @@ func byAge[T any](items []T, since func(*T) time.Time) {
 func (r *presence) add(holders []Holder, waiters []Waiter) {
 	r.holders, r.waiters = append(r.holders, holders...), append(r.waiters, waiters...)
 	for _, h := range holders {
-		r.held = without(r.held, h.Wants)
+		r.holds(h.Wants)
 	}
 	for _, w := range waiters {
-		r.held = without(r.held, w.Held)
+		r.holds(w.Held)
 		for _, awaited := range w.Awaits {
 			before := len(r.pending)
 			if r.pending = without(r.pending, []Want{awaited}); len(r.pending) == before {
 				r.granted = append(r.granted, awaited)
 			}
+		}
+	}
+}
+
+// holds removes names that an owner holds. A Locker that also asks other machines may report them as awaited.
+func (r *presence) holds(wants []Want) {
+	for _, w := range wants {
+		before := len(r.held)
+		if r.held = without(r.held, []Want{w}); len(r.held) == before {
+			r.pending = without(r.pending, []Want{w})
 		}
 	}
 }

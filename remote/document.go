@@ -174,16 +174,20 @@ func (d *Document) fields() map[string]any {
 }
 
 // Query reports the locks of this machine and, for another machine, the holder under the name that the server shows.
-// The client that holds the local lock and waits for the server is the first waiter.
+// Clients that hold local locks while the server reports no lock of this browser are the first waiters. So are they if the server
+// does not answer: they may wait for it, and the Manager asks the living holders themselves.
 func (d *Document) Query(ctx context.Context) (lock.Snapshot, error) {
 	snapshot, err := d.Local().Query(ctx)
 	if err != nil || len(snapshot.Held) == 0 {
 		return snapshot, err
 	}
 	reply, failed := d.send(ctx, Request{Method: "GET", Path: d.path + "/lock"})
-	if failed == nil && reply.Token != 0 && !reply.Mine {
-		holder := lock.Info{Name: d.resource, Mode: lock.Exclusive, ClientID: reply.HolderName}
-		snapshot = lock.Snapshot{Held: []lock.Info{holder}, Pending: append(snapshot.Held, snapshot.Pending...)}
+	if failed == nil && reply.Mine {
+		return snapshot, nil
+	}
+	snapshot = lock.Snapshot{Pending: append(snapshot.Held, snapshot.Pending...)}
+	if failed == nil && reply.Token != 0 {
+		snapshot.Held = []lock.Info{{Name: d.resource, Mode: lock.Exclusive, ClientID: reply.HolderName}}
 	}
 	return snapshot, nil
 }
