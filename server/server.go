@@ -117,7 +117,7 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) error 
 	if err := s.openAPI(ctx, counts, contents, trusted); err != nil {
 		return err
 	}
-	s.wopi = wopi.New(wopi.Config{API: s.api, Locks: s.table, Contents: contents, LockTTL: c.LockTTL, MaxContent: c.MaxContent})
+	s.wopi = wopi.New(wopi.Config{API: s.api, Locks: s.table, Contents: contents, LockTTL: c.LockTTL})
 	s.dav = dav.New(dav.Config{API: s.api, Locks: s.table, Contents: contents, Store: s.store, LockTTL: c.LockTTL, MaxContent: c.MaxContent})
 	if s.rooms, err = rooms.New(roomsConfig(c, s.store, s.api)); err != nil {
 		return err

@@ -2,7 +2,6 @@ package dav
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"slices"
 
@@ -49,10 +48,11 @@ func (h *Handler) put(c *call) error {
 	if err := h.mayPut(c, n); err != nil {
 		return err
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, h.MaxContent))
+	data, end, err := h.API.ReadContent(c.w, c.r, nil)
 	if err != nil {
-		return httpapi.BodyError(err)
+		return err
 	}
+	defer end()
 	what := theContent
 	if n.kind == missing {
 		what = theEntry

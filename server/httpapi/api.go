@@ -87,6 +87,7 @@ type API struct {
 	calls   []string // the patterns of all calls
 
 	backups sync.Mutex // held while a backup runs
+	bodies  bodies
 	mu      sync.Mutex // orders the sockets that begin before those that Drain refuses
 	sockets sync.WaitGroup
 	drain   context.Context // ends when the sockets must end

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -198,21 +197,22 @@ func (a *API) writeContent(w http.ResponseWriter, r *http.Request, s sessions.Se
 	if err != nil {
 		return err
 	}
-	if r.ContentLength > a.MaxContent {
-		return errTooLarge
-	}
 	save, err := readSave(r)
 	if err != nil {
 		return err
-	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, a.MaxContent))
-	if err != nil {
-		return bodyError(err)
 	}
 	owner, err := a.ownerAt(r.Context(), s, id)
 	if err != nil {
 		return err
 	}
+	data, end, err := a.ReadContent(w, r, func() error {
+		_, err := a.Locks.Fence(r.Context(), locks.Document(id), owner, token)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer end()
 	info, err := a.Contents.Write(r.Context(), id, a.writer(s, id, owner), token, save, expected(r), data)
 	if err != nil {
 		return err

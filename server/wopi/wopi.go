@@ -9,7 +9,6 @@ package wopi
 import (
 	"encoding/hex"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -33,8 +32,6 @@ type Config struct {
 	Contents *content.Store
 	// LockTTL is how long the lock lasts that a PutFile takes for itself.
 	LockTTL time.Duration
-	// MaxContent is the maximum size of a file in bytes.
-	MaxContent int64
 }
 
 // Handler serves the paths below [Prefix].
@@ -174,10 +171,11 @@ func (h *Handler) putFile(c *call) error {
 	if err := h.API.May(c.session, locks.Document(c.id), policy.Write); err != nil {
 		return err
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, h.MaxContent))
+	data, end, err := h.API.ReadContent(c.w, c.r, nil)
 	if err != nil {
-		return httpapi.BodyError(err)
+		return err
 	}
+	defer end()
 	now, err := h.current(c)
 	if err != nil {
 		return err

@@ -1,0 +1,72 @@
+package server_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server"
+)
+
+// upload is a client that has sent the header of a write, and waits until the server reads the body.
+type upload struct {
+	net.Conn
+	answers *bufio.Reader
+}
+
+func (c client) upload(document string, token int64, size int) upload {
+	c.t.Helper()
+	address := strings.TrimPrefix(c.base, "http://")
+	conn, err := (&net.Dialer{}).DialContext(c.t.Context(), "tcp", address)
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { _ = conn.Close() })
+	_, err = fmt.Fprintf(conn, "PUT %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nHoldfast-Token: %d\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n",
+		contentOf(document), address, c.secret, token, size)
+	require.NoError(c.t, err)
+	return upload{conn, bufio.NewReader(conn)}
+}
+
+// status is that of the next response, which is 100 if the server reads the body.
+func (u upload) status(t testing.TB) int {
+	t.Helper()
+	line, err := u.answers.ReadString('\n')
+	require.NoError(t, err)
+	var status int
+	_, err = fmt.Sscanf(line, "HTTP/1.1 %d", &status)
+	require.NoError(t, err)
+	_, err = u.answers.ReadString('\n')
+	require.NoError(t, err)
+	return status
+}
+
+// A client without the lock cannot make the server keep a large body in memory, and no address can make it keep many.
+func TestLargeBodiesInMemoryAreBounded(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.MaxContent = 1 << 20 })
+	ann, bob := s.as(t, "ann"), s.as(t, "bob")
+	token := ann.lock("r")
+	const large, bound = 1 << 20, 32
+	assert.Equal(t, http.StatusForbidden, bob.upload("r", token, large).status(t))
+	assert.Equal(t, http.StatusConflict, ann.upload("r", token+1000, large).status(t))
+	assertError(t, bob.save("r", token, strings.Repeat("x", large)), http.StatusForbidden, "not_locked_by_user")
+
+	var begun []upload
+	for range bound {
+		u := ann.upload("r", token, large)
+		require.Equal(t, http.StatusContinue, u.status(t))
+		begun = append(begun, u)
+	}
+	assert.Equal(t, http.StatusTooManyRequests, ann.upload("r", token, large).status(t))
+	assertError(t, ann.save("r", token, strings.Repeat("x", large)), http.StatusTooManyRequests, "rate_limited")
+	require.Equal(t, http.StatusOK, ann.save("r", token, "short").status)
+	_, err := begun[0].Write(make([]byte, large))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, begun[0].status(t))
+	assert.Equal(t, http.StatusContinue, ann.upload("r", token, large).status(t), "one has ended")
+}
