@@ -15,14 +15,17 @@ func (t *Table) Break(ctx context.Context, l Lease, by Holder, why string) error
 		return err
 	}
 	var ops []kv.Op
+	var stubs *kv.Lease
 	if s.Ticket != "" {
-		stubs, err := t.stubs.lease(ctx, t.store, StubKept)
-		if err != nil {
+		if stubs, err = t.stubs.lease(ctx, t.store, StubKept); err != nil {
 			return err
 		}
 		ops = append(ops, kv.PutBound(s.gone(), nil, stubs))
 	}
 	ended, err := t.end(ctx, s, Change{Reason: Broken, By: by, Why: why}, ops)
+	if err != nil && stubs != nil {
+		t.stubs.drop(stubs)
+	}
 	if err == nil && !ended {
 		err = ErrNotFound
 	}
