@@ -140,6 +140,27 @@ func TestLocksOnPlacesNeedThePermissionBelow(t *testing.T) {
 	assert.Equal(t, http.StatusOK, lock(s.as(t, "root-key"), 20000, "documents").status, "all documents at once is for an administrator")
 }
 
+// A session that meets the lock of a place above, which it may not read, gets no name of the holder.
+func TestADeniedLockNamesNoHiddenHolder(t *testing.T) {
+	t.Parallel()
+	s := startWithUsers(t, "user:root * admin\nuser:bob documents/r read lock\nuser:ann * read lock")
+	root, bob := s.as(t, "root-key"), s.as(t, "bob-key")
+	above := root.do("POST", "/api/locks", map[string]any{"paths": [][]string{{"documents"}}})
+	require.Equal(t, http.StatusOK, above.status, string(above.text))
+	place := map[string]any{"paths": [][]string{{"documents", "r"}}}
+	for _, denied := range []answer{
+		bob.do("POST", lockOf("r"), nil), bob.do("POST", lockOf("r")+"?wait_ms=1", nil), bob.do("POST", "/api/locks", place),
+	} {
+		require.Equal(t, http.StatusConflict, denied.status, string(denied.text))
+		assert.NotContains(t, string(denied.text), "root")
+	}
+	place["wait_ms"] = 1
+	denied := bob.do("POST", "/api/locks", place)
+	assertError(t, denied, http.StatusRequestTimeout, "acquire_timeout")
+	assert.NotContains(t, string(denied.text), "root")
+	assert.Equal(t, "root", s.as(t, "ann-key").do("POST", lockOf("r"), nil).body["holder_name"])
+}
+
 // lockID locks a place and returns the lease's id.
 func lockID(t *testing.T, s *instance, c client) string {
 	t.Helper()

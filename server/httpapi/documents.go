@@ -40,7 +40,7 @@ func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 	lease, err := a.acquire(w, r, s, request)
 	var denied *locks.DeniedError
 	if errors.As(err, &denied) {
-		writeJSON(w, http.StatusConflict, lockedAlready(denied))
+		writeJSON(w, http.StatusConflict, lockedAlready(denied, a.visible(denied, s)))
 		return nil
 	}
 	if err != nil {
@@ -109,11 +109,15 @@ func (a *API) withdrawUnreceived(r *http.Request, lease locks.Lease) {
 	_ = a.Locks.Withdraw(ctx, lease)
 }
 
-func lockedAlready(denied *locks.DeniedError) alreadyLocked {
+// lockedAlready refuses a document's lock. visible are the holders that the session may see.
+func lockedAlready(denied *locks.DeniedError, visible []locks.Lease) alreadyLocked {
 	reply := alreadyLocked{failure: failure{false, "already_locked", "Others wait for this document and come first."}}
-	if len(denied.Holders) > 0 {
-		holder := public(denied.Holders[0])
+	switch {
+	case len(visible) > 0:
+		holder := public(visible[0])
 		reply.publicLease, reply.Message = &holder, holder.HolderName+" is editing this document."
+	case len(denied.Holders) > 0:
+		reply.Message = "Somebody holds a lock in the way."
 	}
 	return reply
 }

@@ -49,7 +49,18 @@ func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 }
 
 func (a *API) refusal(code, message string, denied *locks.DeniedError, s sessions.Session) deniedReply {
-	return deniedReply{failure{false, code, message}, a.holders(denied.Holders, s)}
+	return deniedReply{failure{false, code, message}, a.holders(a.visible(denied, s), s)}
+}
+
+// visible returns the holders of which the session may read a path, and its own leases. A lease on a place above the requested one
+// may be hidden.
+func (a *API) visible(denied *locks.DeniedError, s sessions.Session) (visible []locks.Lease) {
+	for _, l := range denied.Holders {
+		if s.Owns(l.Holder.ID) || len(a.readable(s, l.Paths)) > 0 {
+			visible = append(visible, l)
+		}
+	}
+	return visible
 }
 
 // holders describes leases, with the paths that the session may read.
