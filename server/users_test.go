@@ -67,6 +67,22 @@ func TestAnAPIKeyIsAUser(t *testing.T) {
 	assertError(t, ann.with("Holdfast-Session", strings.Repeat("x", 129)).do("GET", lockOf("r"), nil), http.StatusBadRequest, "invalid_request")
 }
 
+// The limit of locks counts for a user whose name is not UTF-8, as a proxy may send it, and for each such user alone.
+func TestNamesThatAreNotUTF8AreCounted(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) {
+		c.UserHeader, c.TrustedProxies = "X-User", []string{"127.0.0.1"}
+		c.Policy = writeFile(t, "signed-in * read lock max-locks=2")
+	})
+	for _, name := range []string{"Jos\xe9", "Jos\xe8", "José", "100%"} {
+		c := s.as(t, "").with("X-User", name)
+		for i := range 2 {
+			require.Equal(t, http.StatusOK, c.do("POST", lockOf(fmt.Sprintf("%x-%d", name, i)), nil).status)
+		}
+		assertError(t, c.do("POST", lockOf("more"), nil), http.StatusTooManyRequests, "too_many_locks")
+	}
+}
+
 // One browser in the hands of two users is two owners.
 func TestASessionBelongsToItsUser(t *testing.T) {
 	t.Parallel()

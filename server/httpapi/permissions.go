@@ -6,12 +6,14 @@ import (
 	"net/url"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/server/audit"
 	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/locks"
 	"github.com/holdfast-dev/holdfast/server/policy"
 	"github.com/holdfast-dev/holdfast/server/sessions"
+	"github.com/holdfast-dev/holdfast/server/users"
 )
 
 // Every permission is checked before the store is asked, so a refusal does not reveal whether something exists at the
@@ -52,7 +54,7 @@ func (a *API) mayLock(s sessions.Session, r *locks.Request) error {
 			return errLockAll
 		}
 		limits := rules.Limits(s.User, p)
-		if r.User = s.User.Name; limits.Locks > 0 && (r.UserLocks == 0 || limits.Locks < r.UserLocks) {
+		if r.User = userKey(s.User); limits.Locks > 0 && (r.UserLocks == 0 || limits.Locks < r.UserLocks) {
 			r.UserLocks = limits.Locks
 		}
 		if limit := limits.TTL; limit > 0 && r.TTL > limit {
@@ -60,6 +62,14 @@ func (a *API) mayLock(s sessions.Session, r *locks.Request) error {
 		}
 	}
 	return nil
+}
+
+// userKey is the name under which the locks of a user are counted. The store keeps only UTF-8, and a proxy may send other names.
+func userKey(u users.User) string {
+	if utf8.ValidString(u.Name) {
+		return u.Name
+	}
+	return url.PathEscape(u.Name)
 }
 
 // mayLockWithin is mayLock for a request that names no TTL. The lock lasts as long as the policy allows.
