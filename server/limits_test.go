@@ -63,6 +63,25 @@ func TestAddressesBehindAProxy(t *testing.T) {
 	}
 }
 
+// A host has a whole /64 of IPv6, so all its addresses have one allowance. Those of IPv4 have one each.
+func TestAddressesOfOneNetworkShareAnAllowance(t *testing.T) {
+	t.Parallel()
+	for pattern, passes := range map[string]int{
+		"2001:db8:0:1::%x": 3, "2001:db8:0:%x::1": 10, "198.51.100.%d": 10, "::ffff:198.51.100.%d": 10,
+	} {
+		s := start(t, func(c *server.Config) {
+			c.AddressRate, c.AddressBurst, c.TrustedProxies = 0.001, 3, []string{"127.0.0.0/8"}
+		})
+		passed := 0
+		for i := range 10 {
+			if s.as(t, "ann").with("X-Forwarded-For", fmt.Sprintf(pattern, i+1)).do("GET", lockOf("r"), nil).status == http.StatusOK {
+				passed++
+			}
+		}
+		assert.Equal(t, passes, passed, pattern)
+	}
+}
+
 func TestCookiesThatTheServerHasNotMadeAreNoSession(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -235,7 +235,7 @@ func (a *API) identifyBy(r *http.Request, of func() (sessions.Session, error)) (
 	}
 	session, err := of()
 	if err != nil {
-		if after, ok := a.addresses.Allow(a.Address(r), time.Now()); !ok { // otherwise guesses would fill the audit log
+		if after, ok := a.addresses.Allow(a.network(r), time.Now()); !ok { // otherwise guesses would fill the audit log
 			a.Metrics.RateLimited.Inc()
 			return session, &rateError{after}
 		}
@@ -243,7 +243,7 @@ func (a *API) identifyBy(r *http.Request, of func() (sessions.Session, error)) (
 		a.noted(r, session, audit.Entry{Event: audit.Refused})
 		return session, err
 	}
-	if after, ok := a.allow(session, a.Address(r), time.Now()); !ok {
+	if after, ok := a.allow(session, a.network(r), time.Now()); !ok {
 		a.Metrics.RateLimited.Inc()
 		return session, &rateError{after}
 	}

@@ -48,7 +48,7 @@ func (a *API) ReadContent(w http.ResponseWriter, r *http.Request, may func() err
 			err = may()
 		}
 		if err == nil {
-			end, err = a.bodies.begin(a.Address(r))
+			end, err = a.bodies.begin(a.network(r))
 		}
 		if err != nil {
 			a.discard(r, body)

@@ -66,6 +66,20 @@ func (p Proxies) trusts(address string) bool {
 // Sent reports whether a request comes directly from a trusted proxy.
 func (p Proxies) Sent(r *http.Request) bool { return p.trusts(address(r)) }
 
+// network returns what the limits of an address count by: an IPv4 address, or the /64 of an IPv6 address, because a host may use
+// all addresses of its /64.
+func (a *API) network(r *http.Request) string {
+	from := a.Address(r)
+	ip, err := netip.ParseAddr(from)
+	if err != nil {
+		return from
+	}
+	if ip = ip.Unmap(); ip.Is4() {
+		return ip.String()
+	}
+	return netip.PrefixFrom(ip.WithZone(""), 64).Masked().String()
+}
+
 // Address returns the origin of a request: the last address on its way that does not belong to a trusted proxy.
 func (p Proxies) Address(r *http.Request) string {
 	from := address(r)
