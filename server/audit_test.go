@@ -72,6 +72,23 @@ func TestRefusalsOfRoomsAreAudited(t *testing.T) {
 	assert.NotEmpty(t, entries[0].HolderID)
 }
 
+// A socket that repeats what it may not do does not fill the audit log.
+func TestRepeatedRefusalsOfASocketAreAuditedRarely(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.log")
+	s := start(t, func(c *server.Config) {
+		c.Policy, c.Audit = writeFile(t, "anyone rooms/secret\nanyone rooms read write"), path
+	})
+	v := visit(t, s, newJar(t))
+	for range 150 {
+		v.send(map[string]any{"type": "isExistTheRoom", "roomId": "secret"})
+		assert.Equal(t, false, v.next("isExistTheRoomResult")["isExistTheRoom"])
+	}
+	entries := entriesOf(t, path)
+	assert.NotEmpty(t, entries)
+	assert.Less(t, len(entries), 100)
+}
+
 // A server that stops is not ready, and does everything else.
 func TestAStoppingServerIsNotReady(t *testing.T) {
 	t.Parallel()

@@ -74,6 +74,8 @@ type Config struct {
 
 const (
 	maxBody = 64 << 10
+	// The refusals of a session's messages in rooms that the audit log gets in quick succession, and those that it gets each second later.
+	refusalsAtOnce, refusalsPerSecond = 20, 0.1
 )
 
 // API serves the paths under /api/.
@@ -81,6 +83,7 @@ type API struct {
 	Config
 	limits, newcomers, addresses, users *sessions.Limiter
 	signedIn                            *sessions.Limiter // knows the sessions whose user is in the audit log
+	refusals                            *sessions.Limiter // bounds what the messages of a session's sockets add to the audit log
 
 	origins *http.CrossOriginProtection
 	handler http.Handler
@@ -99,7 +102,7 @@ func New(c Config) (*API, error) {
 	a := &API{Config: c, origins: http.NewCrossOriginProtection(),
 		limits: sessions.NewLimiter(c.Rate, c.Burst), newcomers: sessions.NewLimiter(c.NewRate, c.NewBurst),
 		addresses: sessions.NewLimiter(c.AddressRate, c.AddressBurst), users: sessions.NewLimiter(c.UserRate, c.UserBurst),
-		signedIn: sessions.NewLimiter(1, 1)}
+		signedIn: sessions.NewLimiter(1, 1), refusals: sessions.NewLimiter(refusalsPerSecond, refusalsAtOnce)}
 	if a.Policy == nil {
 		a.Policy = func() *policy.Policy { return policy.Anonymous }
 	}

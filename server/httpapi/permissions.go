@@ -127,7 +127,8 @@ func (a *API) readableLock(ctx context.Context, s sessions.Session, p locks.Path
 	return page.Holders[0], nil
 }
 
-// MayEnter reports whether a session may see a room of people, or enter and change it. A refusal goes to the audit log.
+// MayEnter reports whether a session may see a room of people, or enter and change it. Refusals go to the audit log, at most
+// refusalsAtOnce of a session in quick succession.
 func (a *API) MayEnter(r *http.Request, s sessions.Session, room string, change bool) bool {
 	what := policy.Read
 	if change {
@@ -135,10 +136,13 @@ func (a *API) MayEnter(r *http.Request, s sessions.Session, room string, change 
 	}
 	path := []string{"rooms", room}
 	may := !s.Over(time.Now()) && a.Policy().May(s.User, path, what)
-	if !may {
+	if may {
+		return true
+	}
+	if _, few := a.refusals.Allow(s.HolderID, time.Now()); few { // a socket may repeat it with every message
 		a.noted(r, s, audit.Entry{Event: audit.Refused, Paths: [][]string{path}})
 	}
-	return may
+	return false
 }
 
 // stillReads checks that the user of a socket is signed in and may read a path.
