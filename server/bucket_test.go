@@ -69,6 +69,35 @@ func TestContentsInABucket(t *testing.T) {
 	}, 10*time.Second, 20*time.Millisecond)
 }
 
+// Each range is a request to the bucket, so a client that names many gets the whole content for one request.
+func TestManyRangesAreFewRequestsToTheBucket(t *testing.T) {
+	var sent atomic.Int64
+	place := blobstest.S3Behind(t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				sent.Add(1)
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	ann := start(t, func(c *server.Config) { c.Blobs = place }).as(t, "ann")
+	text := strings.Repeat("0123456789", 100)
+	require.Equal(t, http.StatusOK, ann.save("r", ann.lock("r"), text).status)
+	read := func(ranges int) answer {
+		var list []string
+		for i := range ranges {
+			list = append(list, fmt.Sprintf("%d-%d", 10*i, 10*i+1))
+		}
+		sent.Store(0)
+		return ann.with("Range", "bytes="+strings.Join(list, ",")).do("GET", contentOf("r"), nil)
+	}
+	many := read(90)
+	assert.Equal(t, http.StatusOK, many.status)
+	assert.Len(t, many.text, len(text))
+	assert.EqualValues(t, 1, sent.Load())
+	assert.Equal(t, http.StatusPartialContent, read(4).status)
+}
+
 // A server whose blobs are not those of the store does not start: it would hide contents and save some where nobody finds them.
 func TestOtherBlobsThanThoseOfTheStore(t *testing.T) {
 	t.Parallel()
