@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -8,10 +9,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/server/asks"
 	"github.com/holdfast-dev/holdfast/server/blobs"
 	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/recorded"
 )
 
 // A name that was locked and has no content leaves nothing, whether this run of the server or a former one has seen its end. One that
@@ -62,4 +66,33 @@ func TestUnusedNamesLeaveNothing(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	require.NoError(t, s.names.tidy(t.Context(), later.Add(time.Minute)))
 	assert.Equal(t, []string{"events/saved"}, left())
+}
+
+// The lock of a document ends before the end of the question about it is stored: the last event of the name is that of the question.
+func TestQuestionThatEndsAfterItsLockLeavesNothing(t *testing.T) {
+	c := DefaultConfig()
+	c.DataDir, c.Sweep = kvtest.Dir(t), time.Hour
+	s, err := Start(t.Context(), c, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	request := locks.Request{Paths: []locks.Path{locks.Document("r")}, Holder: locks.Holder{ID: "ann"}, TTL: time.Hour}
+	lease, err := s.table.Acquire(t.Context(), request)
+	require.NoError(t, err)
+	ctx, giveUp := context.WithCancel(t.Context())
+	desk := s.desk(func(document string, a asks.Ask, ended asks.Outcome) []kv.Op {
+		if ended == "" {
+			giveUp()
+		} else {
+			assert.NoError(t, s.table.Release(t.Context(), lease.ID, "ann"))
+		}
+		return recorded.Ask(document, a, ended)
+	})
+	request.Holder.ID = "bob"
+	_, err = desk.Ask(ctx, request, time.Minute)
+	require.ErrorIs(t, err, context.Canceled)
+	s.names.scanned = true
+	require.NoError(t, s.names.tidy(t.Context(), time.Now().Add(s.names.delay+time.Second)))
+	keys, err := s.store.Keys(t.Context(), "events/")
+	require.NoError(t, err)
+	assert.Empty(t, keys)
 }

@@ -77,6 +77,9 @@ const (
 
 // Desk passes questions to holders and answers to askers.
 type Desk struct {
+	// Ended, if set, is called with the revision at which the end of a question about a document was recorded.
+	Ended func(document string, revision int64)
+
 	store  *kv.Store
 	table  *locks.Table
 	record func(document string, a Ask, ended Outcome) []kv.Op
@@ -88,7 +91,7 @@ func New(store *kv.Store, table *locks.Table, record func(document string, a Ask
 	if record == nil {
 		record = func(string, Ask, Outcome) []kv.Op { return nil }
 	}
-	return &Desk{store, table, record}
+	return &Desk{store: store, table: table, record: record}
 }
 
 // Ask asks the holder that blocks the request, and returns the lease after the handover. It fails with
@@ -304,6 +307,9 @@ func (d *Desk) remove(ctx context.Context, document string, a Ask, outcome Outco
 			ops = append(ops, d.record(document, a, outcome)...)
 		}
 		result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Unchanged(e)}, Then: ops})
+		if err == nil && result.Held && outcome != "" && d.Ended != nil {
+			d.Ended(document, result.Revision)
+		}
 		if err != nil || result.Held {
 			return true
 		}
