@@ -21,7 +21,8 @@
 // harms a writer of the same bytes. A move writes the names anew, see [Store.MoveUnder], and leaves the blobs as they are.
 //
 // A transaction that drops a generation names its blob under garbage/, and [Store.Tidy] deletes the blobs named
-// there. [Store.Sweep] finds a blob that a crash left without a transaction.
+// there. [Store.Sweep] finds a blob that a crash left without a transaction. Before it deletes the blob, it marks the blob under
+// swept/, so that no later transaction names it.
 package content
 
 import (
@@ -44,6 +45,7 @@ const (
 	prefix        = "content/"
 	blobPrefix    = "blobs/"
 	garbagePrefix = "garbage/"
+	sweptPrefix   = "swept/"
 	madePrefix    = "made/"
 	deletedPrefix = "deleted/"
 

@@ -78,6 +78,7 @@ func (s *Store) collect(ctx context.Context, blob string, failed *error) (delete
 // blob that cannot be deleted.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	var failed error
+	var marks *kv.Lease
 	err := s.Blobs.Each(ctx, func(name string) error {
 		digest, save, _ := strings.Cut(name, "-")
 		saved, ok := savedAt(save)
@@ -91,10 +92,25 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 		if held, err := s.held(ctx); err != nil || held {
 			return errors.Join(err, ErrHeld)
 		}
+		if marks == nil {
+			if marks, err = s.KV.Countdown(ctx, OrphanAge); err != nil {
+				return err
+			}
+		}
+		if marked, err := s.markSwept(ctx, name, marks); err != nil || !marked {
+			return err
+		}
 		_, err = s.collect(ctx, name, &failed)
 		return err
 	})
 	return cmp.Or(err, failed)
+}
+
+// markSwept makes every transaction fail that names a blob, unless one has named it. The clock of its writer may be behind this one's, so
+// the blob may be new. The marks end with their lease.
+func (s *Store) markSwept(ctx context.Context, blob string, marks *kv.Lease) (marked bool, err error) {
+	result, err := s.KV.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Absent(blobPrefix + blob)}, Then: []kv.Op{kv.PutBound(sweptPrefix+blob, nil, marks)}})
+	return result.Held, err
 }
 
 // named reports whether a transaction has named a blob.

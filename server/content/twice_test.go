@@ -49,6 +49,16 @@ func (p *pausing) Put(ctx context.Context, name string, data []byte) error {
 // A server is suspended between a blob and its transaction, for so long that another server takes the blob for one that a crash has
 // left. The lock is kept alive through that server. The content that the first server then acknowledges can be read.
 func TestABlobThatIsSweptBeforeItsTransaction(t *testing.T) {
+	sweptBeforeItsTransaction(t, OrphanAge, 0)
+}
+
+// The clock of the server that sweeps is ahead of the writer's, so it takes a new blob for an old one.
+func TestABlobThatIsSweptByAClockThatIsAhead(t *testing.T) {
+	sweptBeforeItsTransaction(t, time.Second, 2*OrphanAge)
+}
+
+func sweptBeforeItsTransaction(t *testing.T, pause, ahead time.Duration) {
+	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		m := memory.New()
@@ -62,8 +72,8 @@ func TestABlobThatIsSweptBeforeItsTransaction(t *testing.T) {
 		require.NoError(t, err)
 		other := New(Config{KV: store, Locks: table, Blobs: files})
 		suspended := New(Config{KV: store, Locks: table, Blobs: &pausing{files, sync.OnceFunc(func() {
-			time.Sleep(OrphanAge)
-			assert.NoError(t, other.Sweep(t.Context(), time.Now()))
+			time.Sleep(pause)
+			assert.NoError(t, other.Sweep(t.Context(), time.Now().Add(ahead)))
 		})}})
 		_, err = suspended.Write(t.Context(), "r", Writer{Holder: "ann", Maker: "ann"}, lease.Token, Save{}, nil, []byte("text"))
 		require.NoError(t, err)

@@ -144,10 +144,14 @@ func (w *write) try(ctx context.Context, fence []kv.Cond) (Info, bool, error) {
 	d.Save, d.Blob, d.Saved = w.d.Save, w.d.Blob, w.d.Saved
 	then := slices.Concat(w.Record(w.document, d.info()), w.replace(&d, old, before), w.Also)
 	w.named = true
-	result, err := w.KV.Commit(ctx, kv.Txn{If: conditions, Then: then})
+	result, err := w.KV.Commit(ctx, kv.Txn{If: append(conditions, kv.Absent(sweptPrefix+d.Blob)), Then: then})
 	w.named = err != nil || result.Held
-	if err == nil && result.Held {
+	switch {
+	case err != nil:
+	case result.Held:
 		err = w.restore()
+	default:
+		err = w.forgetSwept(ctx)
 	}
 	return d.info(), result.Held, err
 }
@@ -214,6 +218,15 @@ func (w *write) restore() error {
 		return r.Close()
 	case errors.Is(err, blobs.ErrNotFound):
 		return w.Blobs.Put(ctx, w.d.Blob, w.data)
+	}
+	return err
+}
+
+// forgetSwept makes the next try write a blob of its own if Sweep of another server has marked the present one.
+func (w *write) forgetSwept(ctx context.Context) error {
+	swept, _, err := w.KV.Get(ctx, sweptPrefix+w.d.Blob)
+	if swept.Found() {
+		w.d = description{}
 	}
 	return err
 }
