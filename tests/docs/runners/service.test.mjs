@@ -230,6 +230,17 @@ test("a tab that closes while it starts gives way, and its late start is not use
   assert.deepEqual([ann.service.serving, ben.service.serving], [false, true]);
 });
 
+test("arguments and results are structured clones, in the serving tab and in another", async () => {
+  const echo = () => ({ echo: (value) => value }), ann = member(echo), ben = member(echo);
+  const itself = { list: [new Date(5), /a/g, new Uint16Array([1])], map: new Map([[{ a: 1 }, new Set([1])]]) };
+  itself.itself = itself;
+  for (const { call } of [ann, ben]) {
+    const got = await browser.until(call("echo", itself));
+    assert.deepEqual(got, itself);
+    assert.notEqual(got, itself);
+  }
+});
+
 test("one page serves the same name twice as two tabs do", async () => {
   const { tab, service } = member();
   const twin = tab.holdfast.serve("db", () => functions);

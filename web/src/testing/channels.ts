@@ -5,14 +5,38 @@ import type { Clock, Owner } from "./clock";
 type Heard = (event: { type: "message"; data: unknown }) => void;
 
 /** A copy of a message, as another page would get it. A compiled module is shared. */
-export function copied(value: unknown): unknown {
+export function copied(value: unknown, seen = new Map<unknown, unknown>()): unknown {
   if (typeof value === "function" || typeof value === "symbol") throw new DOMException(`${String(value)} could not be cloned`, "DataCloneError");
   if (typeof value !== "object" || value === null || value instanceof WebAssembly.Module) return value;
+  if (seen.has(value)) return seen.get(value);
+  const one = opaque(value);
+  if (one) {
+    seen.set(value, one);
+    return one;
+  }
+  // It is known before its parts are copied: it may contain itself.
+  const copy = Array.isArray(value) ? [] : kind(value) === "Map" ? new Map() : kind(value) === "Set" ? new Set() : {};
+  seen.set(value, copy);
+  if (copy instanceof Map) for (const [key, part] of value as Map<unknown, unknown>) copy.set(copied(key, seen), copied(part, seen));
+  else if (copy instanceof Set) for (const part of value as Set<unknown>) copy.add(copied(part, seen));
+  else for (const [key, part] of Object.entries(value)) Object.defineProperty(copy, key, { value: copied(part, seen), writable: true, enumerable: true, configurable: true });
+  return copy;
+}
+
+/** The name of a built-in class, also of another realm. */
+const kind = (value: object): string => Object.prototype.toString.call(value).slice(8, -1);
+
+/** A copy of an object that contains no other objects. */
+function opaque(value: object): object | undefined {
   if (ArrayBuffer.isView(value)) return (value as Uint8Array).slice();
-  if (Object.prototype.toString.call(value) === "[object ArrayBuffer]") return (value as ArrayBuffer).slice(0); // also of another realm
-  if (Array.isArray(value)) return value.map(copied);
   if (value instanceof Error || value instanceof DOMException) return Object.assign(new Error(value.message), { name: value.name });
-  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, copied(part)]));
+  switch (kind(value)) {
+    case "ArrayBuffer": return (value as ArrayBuffer).slice(0);
+    case "Date": return new Date(Number(value));
+    case "RegExp": return new RegExp(value as RegExp);
+    case "Blob": case "File": return value; // never changes
+  }
+  return undefined;
 }
 
 /** A receiver of messages, by `onmessage` or listeners. */
