@@ -241,6 +241,23 @@ test("arguments and results are structured clones, in the serving tab and in ano
   }
 });
 
+test("a stream that cannot be moved is refused, also after another one was given up", async () => {
+  let broken = false;
+  const ann = member(), ben = member(() => { throw new Error("not here"); });
+  await until(ben.call("add", 1));
+  const cid = member(() => { if (broken) throw new Error("no disk"); return functions; });
+  await browser.settle();
+  const first = outcome(ben.call("add", new ReadableStream()));
+  await browser.settle();
+  broken = true;
+  ann.tab.crash();
+  assert.ok(["not here", "no disk"].includes(await until(first, 2000)), "nobody can start the service");
+  broken = false;
+  assert.equal(await until(ben.call("add", 2), 2000), 2);
+  assert.ok(cid.service.serving);
+  assert.equal(await until(ben.call("add", new ReadableStream()), 10_000), "unsupported");
+});
+
 test("one page serves the same name twice as two tabs do", async () => {
   const { tab, service } = member();
   const twin = tab.holdfast.serve("db", () => functions);

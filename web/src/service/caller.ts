@@ -87,7 +87,7 @@ export class Caller implements Owner {
   #awaitPort(call: Call): void {
     this.#late ??= setTimeout(() => {
       this.#late = undefined;
-      if (this.#queue[0] !== call || this.#connection?.direct) return;
+      if (this.#queue[0] !== call || this.#connection?.direct) return this.#flush(); // another one may wait by now
       this.#queue.shift();
       call.reject(this.#wire.error("unsupported", `${call.method} was not called: an argument is a port or a stream, which this browser can bring to the tab that serves only through a shared worker`));
       this.#flush();
