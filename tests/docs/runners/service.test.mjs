@@ -258,6 +258,21 @@ test("a stream that cannot be moved is refused, also after another one was given
   assert.equal(await until(ben.call("add", new ReadableStream()), 10_000), "unsupported");
 });
 
+for (const end of ["cache", "close"]) {
+  test(`a tab whose term ends while it waits for the lock of the term does not serve: ${end}`, async () => {
+    const ends = { cache: () => ann.tab.cache(), close: () => void ann.service.close() };
+    const ann = member(() => { if (ann.terms.length === 1) ends[end](); return functions; });
+    await browser.settle();
+    assert.equal(ann.service.serving, false);
+    const ben = member();
+    assert.equal(await until(ben.call("add", 1)), 1);
+    if (end === "cache") ann.tab.restore();
+    await browser.settle();
+    assert.equal(ann.service.serving, false);
+    assert.equal(await until(ann.call("add", 2), 5000), end === "cache" ? 2 : "aborted");
+  });
+}
+
 test("one page serves the same name twice as two tabs do", async () => {
   const { tab, service } = member();
   const twin = tab.holdfast.serve("db", () => functions);

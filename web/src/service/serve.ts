@@ -124,6 +124,7 @@ export class Server {
 
   /** Serves until the term is over. */
   async #serve(term: Term, ended: AbortSignal): Promise<void> {
+    if (ended.aborted) return; // while the tab waited for the lock of the term
     this.#term = term;
     ended.addEventListener("abort", () => this.#ended(), { once: true });
     this.#introduce(term);
