@@ -201,3 +201,18 @@ func TestStuckRuntimeIsNotSharedAgain(t *testing.T) {
 		tab.Spare()
 	})
 }
+
+// A Holdfast that closes while the page preloads its runtime leaves no worker behind.
+func TestHoldfastClosesDuringPreload(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	tab := w.tab(t, "")
+	tab.MustEval(`
+		const {createHoldfast, preloadHoldfast} = await import('/holdfast.js')
+		hf = createHoldfast({})
+		const preloaded = preloadHoldfast()
+		await hf.close()
+		await preloaded`, nil)
+	eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
+	tab.Quiet()
+}

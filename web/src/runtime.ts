@@ -19,11 +19,7 @@ interface Shared {
 
 type Start = (died: Died, ended: AbortSignal) => Runtime | Promise<Runtime>;
 
-/** A runtime that a Holdfast leaves after that time without having been served is dead or stuck. */
-const stuckMs = 2e4;
-
-const key = Symbol.for(`holdfast runtimes ${__VERSION__}`);
-const runtimes = ((globalThis as Record<symbol, unknown>)[key] ??= new Map()) as Map<string, Shared>;
+const runtimes = ((globalThis as Record<symbol, unknown>)[Symbol.for(`holdfast runtimes ${__VERSION__}`)] ??= new Map()) as Map<string, Shared>;
 
 /** A runtime that the page shares. */
 export interface SharedHost extends Host {
@@ -35,6 +31,7 @@ export interface SharedHost extends Host {
 export async function join(name: string, start: Start, config: Config, listener: Listener, ended: AbortSignal): Promise<SharedHost> {
   const shared = runtimes.get(name) ?? create(name, start);
   const since = performance.now();
+  const stuckMs = 2e4; // a runtime that a Holdfast leaves after that time without having been served is dead or stuck
   const closes = (): void => {
     shared.open.delete(listener);
     const stuck = !host && performance.now() - since > stuckMs;
@@ -78,11 +75,11 @@ export async function preload(name: string, start: Start, limitMs: number): Prom
     shared.runtime.then((runtime) => runtime.loaded()).then(resolve, reject);
   }).catch((why: unknown) => {
     shared.forget();
-    if (shared.users.size === 1) shared.end.abort();
     throw asError(why);
   }).finally(() => {
     clearTimeout(late);
     shared.users.delete(user);
+    if (runtimes.get(name) !== shared && !shared.users.size) shared.end.abort(); // it has failed, or the last Holdfast has left it meanwhile
   });
 }
 
