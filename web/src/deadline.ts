@@ -3,21 +3,15 @@
 import { problem } from "./errors";
 import type { Method, Reason } from "./protocol";
 
-/** Maximum time of a call that does not wait for a person, in milliseconds. */
-export const callMs = 15_000;
+/** The deadline of a call that begins now and does not wait for a person: 15 seconds. */
+export const deadline = (): number => performance.now() + 15_000;
 
-/** Go must answer by this much earlier, and AutoSaves must end by this much before their Holdfast closes. */
-const answerMs = 1000, closeMs = 2000;
+/** The deadline of AutoSaves whose Holdfast closes by `end`: two seconds earlier. */
+export const beforeClose = (end: number): number => end - 2000;
 
-/** The deadline of a call that begins now. */
-export const deadline = (): number => performance.now() + callMs;
-
-/** The deadline of AutoSaves whose Holdfast closes by `end`. */
-export const beforeClose = (end: number): number => end - closeMs;
-
-/** The time that Go has for an answer; undefined without a deadline. */
+/** The time that Go has for an answer, one second less than the call; undefined without a deadline. */
 export const limitOf = (end: number): number | undefined =>
-  (end === Infinity ? undefined : Math.max(1, end - answerMs - performance.now()));
+  (end === Infinity ? undefined : Math.max(1, end - 1000 - performance.now()));
 
 /** The promise, or an error if the deadline comes first. */
 export function inTime<T>(promise: Promise<T>, end: number, method?: Method): Promise<T> {

@@ -18,6 +18,7 @@ import type { Taking } from "./snapshot";
 import type { Start } from "./service/candidate";
 import { stub } from "./service/stub";
 import { runtime } from "./start";
+import { Subscribers } from "./subscribers";
 import { giveToken } from "./token";
 import { uuid } from "./uuid";
 import type { Saver } from "./wire";
@@ -29,12 +30,7 @@ declare const __VERSION__: string;
 /** How long the runtime may take to load. A slow line gets twice as long the next time. */
 let loadLimitMs = 30_000;
 
-/** How long after a call the worker may have the file of locks open: twice the time in opfs/tables.js. */
-const keptMs = 200;
-
-const Target = EventTarget as new () => Pick<Contract.Holdfast, keyof EventTarget>;
-
-class Holdfast extends Target implements Contract.Holdfast {
+class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof EventTarget | "subscribe"> & Subscribers<Contract.ProjectLockEvent>) implements Contract.Holdfast {
   declare readonly ownerId: string;
   readonly version = __VERSION__;
   ready!: Promise<void>; // of the last time that the runtime began to load
@@ -50,7 +46,6 @@ class Holdfast extends Target implements Contract.Holdfast {
   #ended = new AbortController(); // ends the host, whether it runs or is still loading
   #pending = new Set<(reason: ProjectLockError) => void>();
   #used = 0; // when a call began or ended
-  #listeners = new Set<(event: Contract.ProjectLockEvent) => void>();
   #leases = new Map<string, Entry>();
   #savers = new Map<number, Saver>();
   #handles = new Set<Pick<Handle, "leave">>();
@@ -68,7 +63,7 @@ class Holdfast extends Target implements Contract.Holdfast {
     const file: Requester = (request, signal, run) => this.#run("request", { ...request, asked: asked() }, signal, run);
     // Web Locks need no Go between the page and the browser.
     const browser: Requester = (...request) => this.#direct(...request);
-    this.locks = typeof navigator === "object" && navigator.locks
+    this.locks = globalThis.navigator?.locks
       ? new Locks(strategy === "file-lock" ? both(browser, file) : browser, () => this.#untilOver(() => navigator.locks.query()))
       : new Locks(file, () => this.#call("query"));
     this.#token = token;
@@ -112,6 +107,7 @@ class Holdfast extends Target implements Contract.Holdfast {
       loadLimitMs *= 2;
     }, loadLimitMs);
     signal.addEventListener("abort", () => clearTimeout(limit));
+    const keptMs = 200; // after a call, the worker may have the file of locks open so long: twice the time in opfs/tables.js
     // In the back/forward cache nothing runs: other pages would wait for the locks of this one, and for the file of locks if it is open.
     addEventListener("pagehide", ({ persisted }) => {
       if (persisted && (this.#holds || performance.now() - this.#used < keptMs)) this.#host?.sleep();
@@ -132,7 +128,7 @@ class Holdfast extends Target implements Contract.Holdfast {
 
   /** Ends the runtime and releases its locks; it begins anew when the page is shown. */
   #sleep(): void {
-    this.#lose(problem("lease-lost", "the page was put to sleep", "renew"), "lease-lost", ({ signal }) =>
+    this.#lose(problem("lease-lost", "the page was put to sleep", "renew"), ({ signal }) =>
       new Promise((begun, failed) => addEventListener("pageshow", () => this.#begin().then(begun, failed), { once: true, signal })));
   }
 
@@ -157,12 +153,6 @@ class Holdfast extends Target implements Contract.Holdfast {
     if (this.#own(lease, "release").signal.aborted) return;
     const { force } = { ...options };
     await this.#call("release", { force, leaseId: lease.leaseId }, undefined, undefined, "release");
-  }
-
-  subscribe(listener: (event: Contract.ProjectLockEvent) => void): () => void {
-    const own = (event: Contract.ProjectLockEvent): void => listener(event); // the same function may subscribe twice
-    this.#listeners.add(own);
-    return () => void this.#listeners.delete(own);
   }
 
   inspect(): ReturnType<Contract.Holdfast["inspect"]> {
@@ -208,14 +198,9 @@ class Holdfast extends Target implements Contract.Holdfast {
     const saved = await Promise.allSettled([...this.#handles].map((handle) => handle.leave(beforeClose(end))));
     const closing = this.#over || !this.#host ? Promise.resolve() : this.#call("close", { limitMs: limitOf(end) });
     this.#over ??= problem("aborted", "this Holdfast was closed; open a new one");
-    try {
-      await inTime(closing, end);
-    } catch {
-      // It has died, or does not answer: both are ends as well.
-    } finally {
-      this.#finish(this.#over);
-    }
-    for (const one of saved) if (one.status === "rejected") throw one.reason;
+    await inTime(closing, end).catch(() => undefined); // it has died, or does not answer: both are ends as well
+    this.#finish(this.#over);
+    for (const { reason } of saved as PromiseRejectedResult[]) if (reason) throw reason;
   }
 
   #journal: Host["journal"] = (method, ...args) => this.#untilOver(() => this.#write!(method, ...args) as Promise<never>) as never;
@@ -261,7 +246,7 @@ class Holdfast extends Target implements Contract.Holdfast {
   async #acquiring<T>(options: Contract.AcquireOptions | undefined, acquire: (fields: object, entry: Entry, signal?: AbortSignal) => Promise<T>): Promise<T> {
     const { signal, onReadonly, ...fields } = checked(options);
     const acquisition: Acquisition = { ...fields, leaseId: uuid() };
-    const entry: Entry = { end: new AbortController(), granted: false, ...(onReadonly && { onReadonly }) };
+    const entry: Entry = { end: new AbortController(), granted: false, onReadonly };
     this.#leases.set(acquisition.leaseId, entry);
     try {
       if (this.#loads()) {
@@ -315,10 +300,12 @@ class Holdfast extends Target implements Contract.Holdfast {
     if (raw.saver) return this.#savers.get(raw.saver)?.heard(raw);
     const id = raw.leaseId ?? "";
     let entry = this.#leases.get(id);
-    // The page did not ask for it: it belongs to an AutoSave.
-    if (!entry && raw.type === "lock:acquired") this.#leases.set(id, entry = { end: new AbortController(), granted: true });
+    if (raw.type === "lock:acquired") {
+      // The page may not have asked for it: then it belongs to an AutoSave.
+      if (!entry) this.#leases.set(id, entry = { end: new AbortController(), granted: true });
+      entry.granted = true;
+    }
     const event = revived(raw, (lease) => this.#lease(lease, entry?.end.signal ?? AbortSignal.abort()));
-    if (event.type === "lock:acquired" && entry) entry.granted = true;
     // The signal aborts before the event comes, so that a listener finds it aborted.
     if (event.type === "lock:release-requested") entry?.end.abort();
     if (event.type === "lock:error" && !event.retryable) entry?.end.abort(event.error);
@@ -329,7 +316,7 @@ class Holdfast extends Target implements Contract.Holdfast {
   }
 
   #tell(event: Contract.ProjectLockEvent): boolean {
-    for (const listener of this.#listeners) callListener(() => listener(event));
+    this.changed(event);
     return this.dispatchEvent(new CustomEvent(event.type, { detail: event, cancelable: true }));
   }
 
@@ -337,9 +324,9 @@ class Holdfast extends Target implements Contract.Holdfast {
   #died(why: unknown, replace = false): void {
     if (this.#over) return;
     if (replace && this.#mayReplace()) {
-      this.#lose(problem("runtime-crashed", `the Go runtime was replaced (${why}); all leases are gone, acquire them again`), "runtime-crashed", () => this.#begin());
+      this.#lose(problem("runtime-crashed", `the Go runtime was replaced (${why}); all leases are gone, acquire them again`), () => this.#begin());
     } else {
-      this.#lose(this.#over = problem("runtime-crashed", `the Go runtime died (${why}); all leases are gone, call openHoldfast again`), "runtime-crashed");
+      this.#lose(this.#over = problem("runtime-crashed", `the Go runtime died (${why}); all leases are gone, call openHoldfast again`));
     }
   }
 
@@ -351,8 +338,8 @@ class Holdfast extends Target implements Contract.Holdfast {
   }
 
   /** Every lease and every call ends, and the page gets one event. If another runtime begins, later calls wait for it. */
-  #lose(lastError: ProjectLockError, reason: Contract.ReadonlyReason, begin?: (life: AbortController) => Promise<SharedHost>): void {
-    const entries = [...this.#leases.values()], silent = reason === "lease-lost" && !this.#holds;
+  #lose(lastError: ProjectLockError, begin?: (life: AbortController) => Promise<SharedHost>): void {
+    const reason = lastError.code as Contract.ReadonlyReason, entries = [...this.#leases.values()], silent = reason === "lease-lost" && !this.#holds;
     this.#finish(lastError);
     if (begin) {
       this.#host = undefined;

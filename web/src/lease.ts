@@ -7,7 +7,7 @@ export type LeaseFields = Omit<ProjectLockLease, "signal" | "release" | typeof S
 /** The page's data of a lease, from the call that asks for it to its last event. */
 export interface Entry {
   end: AbortController;
-  onReadonly?: AcquireOptions["onReadonly"];
+  onReadonly?: AcquireOptions["onReadonly"] | undefined;
   granted: boolean;
 }
 

@@ -1,29 +1,14 @@
 // An EventTarget that repeats the last event of a kind for a listener that is added later.
 
 import { callListener } from "./call-listener";
+import { Subscribers } from "./subscribers";
 
 type Listener = EventListenerOrEventListenerObject;
 
-/** The last one of these says whether the page is an editor or read-only. */
-const lasting = ["autosave:editable", "autosave:readonly"];
-
-export class Listeners extends EventTarget {
+export class Listeners extends Subscribers<void> {
   #last: { type: string; detail: () => unknown } | undefined;
   readonly #here = new Map<string, Set<Listener>>();
   #told = new WeakMap<Listener, object>(); // the last event that each listener has received
-  readonly #subscribed = new Set<() => void>();
-
-  /** Calls the listener after every change of the state, until the returned function is called. */
-  subscribe(listener: () => void): () => void {
-    const own = (): void => listener(); // the same function may subscribe twice
-    this.#subscribed.add(own);
-    return () => void this.#subscribed.delete(own);
-  }
-
-  /** Reports that the state has changed. */
-  changed(): void {
-    for (const listener of this.#subscribed) callListener(listener);
-  }
 
   override addEventListener(type: string, listener: Listener | null, options?: boolean | AddEventListenerOptions): void {
     super.addEventListener(type, listener, options);
@@ -39,7 +24,8 @@ export class Listeners extends EventTarget {
       if (this.#last !== last || !here.has(listener) || signal?.aborted) return;
       if (once) this.removeEventListener(type, listener, options);
       const event = new CustomEvent(type, { detail: last.detail() });
-      for (const name of ["target", "currentTarget"]) Object.defineProperty(event, name, { value: this });
+      const target = { value: this };
+      Object.defineProperties(event, { target, currentTarget: target });
       callListener(() => (typeof listener === "function" ? listener.call(this, event) : listener.handleEvent(event)));
     });
   }
@@ -50,11 +36,11 @@ export class Listeners extends EventTarget {
   }
 
   /** Whether there is a listener for events of this kind. */
-  hears(type: string): boolean { return (this.#here.get(type)?.size ?? 0) > 0; }
+  hears(type: string): boolean { return !!this.#here.get(type)?.size; }
 
   /** Dispatches an event. The detail of a lasting one is made anew for each later listener. */
   tell(type: string, detail: unknown, later: () => unknown = () => detail): void {
-    if (lasting.includes(type)) {
+    if (["autosave:editable", "autosave:readonly"].includes(type)) { // the last one says whether the page is an editor or read-only
       const last = this.#last = { type, detail: later };
       for (const listener of this.#here.get(type) ?? []) this.#told.set(listener, last);
     }

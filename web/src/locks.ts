@@ -20,9 +20,6 @@ try {
 /** When a request was made, in milliseconds. The times of all frames of a page are distinct and rise. */
 export const asked = (): number => (clock.holdfast = Math.max(clock.holdfast! + 0.002 || 0, Date.now()));
 
-/** How long a request with ifAvailable that holds the first lock waits for the second lock, which may be about to be released. In milliseconds. */
-const followMs = 3000;
-
 /**
  * Requests a lock from the first requester, then from the second, and holds both. So it also excludes pages that use only
  * the first. A release frees the first lock at once, so the order of requests is that of the first; the next holder
@@ -30,6 +27,7 @@ const followMs = 3000;
  * still runs.
  */
 export const both = (first: Requester, second: Requester): Requester => async (request, signal, run) => {
+  const followMs = 3000; // a request with ifAvailable that holds the first lock waits so long for the second one, which may be about to be released
   const lost = new AbortController();
   const stolen = new Promise<never>((_, reject) => lost.signal.addEventListener("abort", reject));
   stolen.catch(() => undefined);

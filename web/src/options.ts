@@ -25,7 +25,7 @@ export function checked<T extends AcquireOptions>(options: T | undefined): Check
   if (paths !== undefined && !(Array.isArray(paths) && paths.every(isPath))) throw invalid("paths", "must be an array of arrays of strings");
   primitive("", { ...plain, backoff: typeof backoff === "object" ? 0 : backoff });
   primitive("backoff.", backoff);
-  return { ...fields, ...(within && { within: within.leaseId }), signal, onReadonly } as Checked<T>;
+  return { ...fields, within: within?.leaseId, signal, onReadonly } as Checked<T>;
 }
 
 function checkSignal(signal: unknown): void {

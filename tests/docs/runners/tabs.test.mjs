@@ -147,6 +147,29 @@ test("a server that does not answer is not reached, in the test's time", async (
   assert.equal(await code(holdfast.acquireProjectLock({ timeoutMs: 20_000 })), "acquire-timeout");
 });
 
+test("a listener that subscribes again while it is called gets the next event, and one that is removed gets none", async () => {
+  const { holdfast } = browser.tab(), autosave = holdfast.createAutoSave(() => "text");
+  for (const source of [holdfast, autosave]) {
+    const calls = { again: 0, after: 0 };
+    const again = () => {
+      if (++calls.again > 1000) return; // it never ends otherwise
+      stop();
+      stop = source.subscribe(again);
+      remove();
+    };
+    let stop = source.subscribe(again);
+    const remove = source.subscribe(() => { calls.after++; });
+    let events = 0;
+    source.subscribe(() => { events++; });
+    if (source === autosave) await browser.until(autosave.ready);
+    else await browser.until(holdfast.acquireProjectLock({ path: ["a"] }));
+    await browser.settle();
+    assert.ok(events > 1);
+    assert.deepEqual(calls, { again: events, after: 0 });
+    stop();
+  }
+});
+
 test("options are checked as in a browser", () => {
   assert.throws(() => browser.tab({ root: "../outside" }), { code: "invalid-argument" });
 });
