@@ -180,9 +180,9 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
   }
 
   serve(name: string, start: Start): never {
-    return stub(this.#handles, async (service) => {
+    return stub(this.#handles, this.#closing, async (...asked) => {
       if (this.#over) throw this.#over;
-      return this.#modules.serve(this.#resource.slice(9), service, name, start);
+      return this.#modules.serve(this.#resource.slice(9), name, start, ...asked);
     }) as never;
   }
 

@@ -16,7 +16,7 @@ export interface Modules {
   preview(handle: Handle, options: Contract.AutoSaveOptions | undefined, ...when: When): Promise<Early | undefined>;
   /** Takes the browser's locks for an acquisition that waits for the runtime. */
   take(acquisition: Acquisition, ...when: When): void;
-  serve(root: string, service: EventTarget, name: string, start: Start): Promise<Server>;
+  serve(root: string, name: string, start: Start, service: EventTarget, ended: AbortSignal): Promise<Server>;
 }
 
 /** `open` opens a Holdfast of this browser for another project. */

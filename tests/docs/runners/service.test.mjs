@@ -230,6 +230,42 @@ test("a tab that closes while it starts gives way, and its late start is not use
   assert.deepEqual([ann.service.serving, ben.service.serving], [false, true]);
 });
 
+for (const end of ["cache", "close"]) {
+  test(`a tab whose term ends while it waits for the lock of the term does not serve: ${end}`, async () => {
+    const ends = { cache: () => ann.tab.cache(), close: () => void ann.service.close() };
+    const ann = member(() => { if (ann.terms.length === 1) ends[end](); return functions; });
+    await browser.settle();
+    assert.equal(ann.service.serving, false);
+    const ben = member();
+    assert.equal(await until(ben.call("add", 1)), 1);
+    if (end === "cache") ann.tab.restore();
+    await browser.settle();
+    assert.equal(ann.service.serving, false);
+    assert.equal(await until(ann.call("add", 2), 5000), end === "cache" ? 2 : "aborted");
+  });
+}
+
+test("a service that a Holdfast begins while it closes does not begin", async () => {
+  const { holdfast } = browser.tab();
+  const closed = holdfast.close();
+  let starts = 0;
+  const late = holdfast.serve("db", () => { starts++; return functions; });
+  assert.equal(await until(late.call("add", 1)), "aborted");
+  await browser.until(closed);
+  await browser.settle();
+  assert.deepEqual([late.serving, starts], [false, 0]);
+  assert.equal(await until(member().call("add", 2)), 2, "it holds no lock");
+});
+
+test("arguments are copied when the call is made, also before the service has begun", async () => {
+  const { holdfast } = browser.tab(), { call } = holdfast.serve("db", () => ({ echo: (value) => value }));
+  for (let n = 0; n < 2; n++) {
+    const value = { n: 1, deep: { n: 1 } }, answer = call("echo", value);
+    value.n = value.deep.n = 2;
+    assert.deepEqual(await browser.until(answer), { n: 1, deep: { n: 1 } });
+  }
+});
+
 test("arguments and results are structured clones, in the serving tab and in another", async () => {
   const echo = () => ({ echo: (value) => value }), ann = member(echo), ben = member(echo);
   const itself = { list: [new Date(5), /a/g, new Uint16Array([1])], map: new Map([[{ a: 1 }, new Set([1])]]) };
@@ -257,21 +293,6 @@ test("a stream that cannot be moved is refused, also after another one was given
   assert.ok(cid.service.serving);
   assert.equal(await until(ben.call("add", new ReadableStream()), 10_000), "unsupported");
 });
-
-for (const end of ["cache", "close"]) {
-  test(`a tab whose term ends while it waits for the lock of the term does not serve: ${end}`, async () => {
-    const ends = { cache: () => ann.tab.cache(), close: () => void ann.service.close() };
-    const ann = member(() => { if (ann.terms.length === 1) ends[end](); return functions; });
-    await browser.settle();
-    assert.equal(ann.service.serving, false);
-    const ben = member();
-    assert.equal(await until(ben.call("add", 1)), 1);
-    if (end === "cache") ann.tab.restore();
-    await browser.settle();
-    assert.equal(ann.service.serving, false);
-    assert.equal(await until(ann.call("add", 2), 5000), end === "cache" ? 2 : "aborted");
-  });
-}
 
 test("one page serves the same name twice as two tabs do", async () => {
   const { tab, service } = member();

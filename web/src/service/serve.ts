@@ -223,10 +223,15 @@ function checked({ root, error }: Facade, name: unknown, start: unknown): string
   return `${root}/services/${encoded}`;
 }
 
-/** Begins to serve or call for the object that the page has. The arguments are separate, because property names would enlarge the facade. */
-export function serve(baseURL: URL | undefined, error: Facade["error"], open: Facade["open"], root: string, service: EventTarget, name: string, start: Start): Server {
+/**
+ * Begins to serve or call for the object that the page has, until `ended` aborts. The arguments are separate, because property names would
+ * enlarge the facade.
+ */
+export function serve(baseURL: URL | undefined, error: Facade["error"], open: Facade["open"], root: string, name: string, start: Start, service: EventTarget, ended: AbortSignal): Server {
+  ended.throwIfAborted();
   const server = new Server(service, { baseURL, error, open, root }, name, start);
   const call = (method: unknown, ...args: unknown[]): Promise<unknown> => server.call(method, ...args); // copies the arguments at once
+  ended.addEventListener("abort", () => server.close());
   Object.defineProperties(service, { serving: { get: () => server.serving }, token: { get: () => server.token }, call: { value: call } });
   return server;
 }
