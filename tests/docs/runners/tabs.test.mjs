@@ -111,6 +111,20 @@ test("a tab wakes after another one has taken its lock", async () => {
   assert.equal(lost.signal.aborted, true);
 });
 
+test("nothing of a suspended tab runs when its lock is stolen", async () => {
+  const ann = browser.tab(), { holdfast } = browser.tab();
+  const told = [];
+  ann.holdfast.locks.request("name", () => new Promise(() => undefined)).catch(({ name }) => told.push(name));
+  await browser.settle();
+  ann.suspend();
+  await browser.until(holdfast.locks.request("name", { steal: true }, () => undefined));
+  await browser.settle();
+  assert.deepEqual(told, []);
+  ann.resume();
+  await browser.settle();
+  assert.deepEqual(told, ["AbortError"]);
+});
+
 test("a lock is stolen", async () => {
   const { holdfast } = browser.tab();
   const lease = await browser.until(holdfast.acquireProjectLock());

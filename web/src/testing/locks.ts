@@ -37,7 +37,7 @@ export class Locks {
       if (steal) {
         for (const one of this.#held.filter((held) => held.name === name)) {
           this.#held = this.#held.filter((held) => held !== one);
-          one.reject(new DOMException("the lock was stolen", "AbortError"));
+          this.#clock.task(one.owner, () => one.reject(new DOMException("the lock was stolen", "AbortError")));
         }
         return this.#grant(request);
       }
