@@ -149,14 +149,8 @@ func (s *Saver) prepare(ctx context.Context, h *handing) error {
 	if !s.leaveFor(ctx) {
 		return nil
 	}
-	for range reloads {
-		if err := s.flushLast(ctx); err != nil {
-			return err
-		}
-		if !s.unreported(ctx) {
-			break
-		}
-		s.MarkDirty()
+	if err := s.saveLast(ctx); err != nil {
+		return err
 	}
 	var taken <-chan struct{}
 	s.do(func() {
@@ -175,10 +169,26 @@ func (s *Saver) prepare(ctx context.Context, h *handing) error {
 	return nil
 }
 
+// saveLast saves all text of the page, in the time that the asking page allows for that.
+func (s *Saver) saveLast(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, handoverLimit+draftLimit+releaseLimit)
+	defer stop()
+	for range reloads {
+		if err := s.flushLast(ctx); err != nil {
+			return err
+		}
+		if !s.unreported(ctx) {
+			break
+		}
+		s.MarkDirty()
+	}
+	return nil
+}
+
 // unreported reports whether the page, which knows by now that it may not edit, has text whose mark is still on its way. That text is a draft
 // then, which the next save contains.
 func (s *Saver) unreported(ctx context.Context) bool {
-	ctx, stop := context.WithTimeout(ctx, draftLimit)
+	ctx, stop := before(ctx, draftLimit, draftLimit+releaseLimit)
 	defer stop()
 	if s.Told(ctx) != nil {
 		return false

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/autosave"
 	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
 var force = autosave.EditOptions{Force: true, Grace: time.Second}
@@ -122,6 +123,28 @@ func TestHandoverSavesTextThatIsNotReportedYet(t *testing.T) {
 		w.sleep(time.Second)
 		assert.Empty(t, b.waits)
 		assert.Equal(t, []string{"one, newer", "one"}, w.generations())
+	})
+}
+
+// A page takes four seconds for each snapshot, and gets another key meanwhile that it does not report. It answers in the time that the page
+// that asks gives it, so that force does not take the lock from it.
+func TestSlowPageAnswersForceInTime(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.author("a", shelf)
+		a.config.Snapshot = func(ctx context.Context) (autosave.Content, error) {
+			content, err := a.take(ctx)
+			a.mu.Lock()
+			a.text += "+"
+			a.number++
+			a.mu.Unlock()
+			return content, errors.Join(err, wait.For(ctx, 4*time.Second))
+		}
+		a.start()
+		b := w.author("b", shelf).start()
+		a.types("one")
+		require.ErrorIs(t, b.RequestEdit(t.Context(), force), autosave.ErrHandoverRefused)
+		assert.Equal(t, 10*time.Second, time.Since(w.start))
+		assert.False(t, a.ReadOnly())
 	})
 }
 
