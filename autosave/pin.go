@@ -30,12 +30,14 @@ func (l *Layout) Pin(ctx context.Context, token int64, id, name string) (Generat
 	}
 	next[i].Name = validText(name)
 	l.abandonPreopened()
-	for range 2 { // if one of them is damaged later, only the other one has the name
+	for copies := range 2 { // if one of them is damaged later, only the other one has the name
 		written, err := l.put(ctx, encodeIndex(next))
-		if err != nil {
+		if err != nil && copies == 0 {
 			return Generation{}, err
 		}
-		l.top = index{written, next}
+		if err == nil {
+			l.top = index{written, next}
+		}
 	}
 	return next[i], l.unchanged(ctx)
 }

@@ -189,3 +189,24 @@ func TestPinOutlivesADamagedIndex(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "first", after[2].Name)
 }
+
+// The storage has room for one more index only. The generation is pinned then, and the caller learns that.
+func TestPinWithRoomForOneIndex(t *testing.T) {
+	disk := autosavetest.NewDisk()
+	files := disk.Client()
+	s := autosave.NewLayout(files, autosavetest.SHA256)
+	_, err := s.Commit(t.Context(), commit("one", 1))
+	require.NoError(t, err)
+	files.Break(2, autosavetest.Torn, false) // after the list and the first index
+	pinned, err := s.Pin(t.Context(), 1, autosave.Current, "first")
+	require.NoError(t, err)
+	assert.Equal(t, "first", pinned.Name)
+	for _, reader := range []autosave.Store{s, disk.Page()} {
+		all, err := reader.List(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, "first", all[0].Name)
+	}
+	_, err = s.Commit(t.Context(), commit("two", 1))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"two", "one"}, contents(t, disk.Page()))
+}
