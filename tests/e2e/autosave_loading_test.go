@@ -137,3 +137,31 @@ func TestRestoreWhoseAnswerComesTooLate(t *testing.T) {
 		tab.Quiet()
 	})
 }
+
+// The limit of restore() comes between the news that the content is current and the answer. The page still shows its own text, which becomes
+// the content again.
+func TestRestoreThatFailsAfterItsContentIsCurrent(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		tab := w.editor(t, named(host, "restore at the limit "+host, "Ann"), "")
+		tab.MustEval(`
+			type('one')
+			const first = await autosave.flushNow()
+			type(' two')
+			await autosave.flushNow()
+			const {setTimeout: real} = globalThis
+			let limit
+			globalThis.setTimeout = (run, ms, ...more) => ms > 14_000 ? (limit = run, 0) : real(run, ms, ...more)
+			autosave.addEventListener('autosave:saved', () => limit(), {once: true})
+			result = await failure(autosave.restore(first.id))
+			globalThis.setTimeout = real
+			null`, nil)
+		assert.Equal(t, "write-failed", browser.Get[event](tab, "result")["code"])
+		tab.MustEval("await autosave.flushNow(); null", nil)
+		assert.Equal(t, "one two", browser.Get[string](tab, "text"))
+		assert.Equal(t, "one two", browser.Get[string](tab, "current()"))
+		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+		tab.Quiet()
+	})
+}

@@ -47,7 +47,7 @@ export class AutoSave implements Saver {
   #flushing: Promise<unknown> = Promise.resolve();
   #resuming: Promise<unknown> | undefined; // pending while Go verifies the lease of a page that was frozen
   #restored = { id: "", moment: "" }; // the generation that a restore made of another content, and when
-  #restoring = 0; // the calls that wait for a restored content
+  #restoring: Promise<unknown> = Promise.resolve(); // the last call that restores a content
   #disposing: Promise<void> | undefined;
   #aside: ReturnType<typeof setTimeout> | undefined;
 
@@ -154,8 +154,7 @@ export class AutoSave implements Saver {
   read(id: string): Promise<Uint8Array> { return this.#call("read", { id }) as Promise<Uint8Array>; }
 
   async restore(id: string, load?: (content: Uint8Array) => unknown): Promise<Uint8Array> {
-    this.#restoring++;
-    const restored = await this.#call("restore", { id }).finally(() => { this.#restoring--; }) as Uint8Array;
+    const restored = await (this.#restoring = this.#call("restore", { id })) as Uint8Array;
     const late = this.#restored.moment !== this.#snapshots.moment;
     this.#replace(this.#restored.id, restored); // text typed meanwhile is a draft
     if (load) await this.#loading.until(Promise.resolve(restored).then(load));
@@ -260,7 +259,7 @@ export class AutoSave implements Saver {
   #saved(draft: string | undefined, number: number, generation: Contract.Generation): void {
     if (draft === undefined) { // a content of another page
       this.#restored = { id: generation.id, moment: this.#snapshots.moment };
-      if (!this.#restoring) this.markDirty(); // the call has rejected, and the page keeps its text
+      this.#restoring.catch(() => this.markDirty()); // the page keeps its text
       return;
     }
     this.#snapshots.saved(draft, number, generation.id);
