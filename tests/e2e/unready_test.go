@@ -101,3 +101,28 @@ func TestRequestBeforeReadyIsAborted(t *testing.T) {
 	givesUp(t, tab)
 	quiet(t, tab)
 }
+
+// A page that has reported no change waits for the runtime and for the lock. Nobody asks it for a text, which its editor may not have yet.
+func TestNoSnapshotBeforeAMark(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	tab := w.earlyTab(t, n.never(named("worker", "unready unmarked", "Ann")))
+	tab.MustEval(`
+		const {setTimeout: real} = globalThis
+		void navigator.locks.request('holdfast:unready unmarked', () => new Promise(() => {}))
+		globalThis.looks = 0 // whether the runtime runs by now
+		globalThis.setTimeout = (run, ms, ...more) => {
+			if (ms === 50) looks++
+			return real(run, ms, ...more)
+		}
+		globalThis.asked = 0
+		globalThis.autosave = hf.createAutoSave(async () => {
+			asked++
+			throw new Error('there is no editor yet')
+		})
+		autosave.addEventListener('autosave:preview', () => {})
+		null`, nil)
+	tab.WaitFor("looks > 3", browser.Limit)
+	assert.Zero(t, browser.Get[int](tab, "asked"))
+	assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+}

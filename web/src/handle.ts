@@ -64,8 +64,8 @@ export class Handle extends Listeners implements Contract.AutoSave {
 
   /** The text that the page has typed before its AutoSave was ready, or when it ended it. An editor may mark the preview that it loads. */
   get typed(): Taken | false {
-    const now = this.#leaving && this.#fixed || taken(this.#take); // a page may type on after flushNow()
-    return this.#marks > 0 && now.text !== this.#shown?.text && now;
+    // A page may type on after flushNow().
+    return this.#marks > 0 && ((now: Taken) => now.text !== this.#shown?.text && now)(this.#leaving && this.#fixed || taken(this.#take));
   }
 
   get readOnly(): boolean { return this.#saver?.readOnly ?? true; }
