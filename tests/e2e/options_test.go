@@ -109,3 +109,37 @@ func assertInvalid(t *testing.T, tab *browser.Tab, call, named string) {
 	assert.Equal(t, false, f["retryable"], call)
 	assert.Regexp(t, fmt.Sprintf(`^invalid-argument: ([a-z ]+ )?%s\b`, named), f["message"], call)
 }
+
+// A path that no worker can get is refused. The lock that the page took for it while the runtime was loading is free again.
+func TestUnsendablePathLeavesNoLock(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "unsendable " + host
+		holdfast, arrive := n.gated(at(host, root))
+		tab := w.earlyTab(t, holdfast)
+		tab.MustEval("result = failure(hf.acquireProjectLock({path: Object.assign(['a'], {own: () => 1})}).then(lease => lease.release())); null", nil)
+		tab.WaitFor("(await navigator.locks.query()).held.some(({name}) => name === 'holdfast:"+root+"//a')", browser.Limit)
+		arrive()
+		tab.MustEval("await result; null", nil)
+		assert.Empty(t, browser.Get[[]string](tab, "(await navigator.locks.query()).held.map(({name}) => name).filter(name => name === 'holdfast:"+root+"//a')"))
+		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+	})
+}
+
+// Options that are no plain data are refused by their names. A toJSON that a library gives to all arrays changes no option.
+func TestOptionsThatAreNotPlainData(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "not plain " + host
+		tab := w.tab(t, at(host, root))
+		tab.MustEval("globalThis.round = {}; round.round = round; null", nil)
+		assertInvalid(t, tab, "hf.initAutoSave(() => '', {path: ['a'], extra: round})", "extra")
+		assertInvalid(t, tab, "hf.initAutoSave(() => '', {path: ['a'], lock: {extra: round}})", "lock")
+		tab.MustEval("Array.prototype.toJSON = function () { return String(this) }; null", nil)
+		assert.Equal(t, "holdfast:"+root+"//a/b", browser.Get[string](tab, "(await hf.acquireProjectLock({path: ['a', 'b']})).resource"))
+		tab.MustEval("delete Array.prototype.toJSON; null", nil)
+		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+	})
+}

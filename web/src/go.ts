@@ -9,7 +9,7 @@ import type { SaveWriter } from "../../opfs/savewriter.js";
 import type { Tables } from "../../opfs/tables.js";
 import { callListener } from "./call-listener";
 import { withNames } from "./names";
-import type { Config, Died, Exports, Listener, Method, RawEvent } from "./protocol";
+import type { Config, Died, Exports, Listener, Method, RawEvent, Reason } from "./protocol";
 
 /** The class that wasm_exec.js defines, with the parts that are used here. */
 interface Go {
@@ -75,13 +75,26 @@ export async function startGo(module: WebAssembly.Module, tell: Died, port: Port
 
 /** The exports of Go, for callers with objects: each crosses as one text. The calls of the last two contain more than JSON. */
 const withTexts = ({ open, answer, ...exports }: Exports): Exports => ({
-  ...Object.fromEntries(Object.entries(exports).map(([method, call]) => [method, (arg, ...rest) => call(spelled(arg), ...rest)] as [Method, typeof call])) as Exports,
+  ...Object.fromEntries(Object.entries(exports).map(([method, call]) => [method, (arg, ...rest) => call(spelled(arg as object | undefined), ...rest)] as [Method, typeof call])) as Exports,
   open, answer,
 });
 
-/** The JSON text of a value. Go refuses null, which replaces what JSON would leave out. */
-const spelled = (value: unknown): string | undefined => JSON.stringify(value, (_, part: unknown) =>
-  (["function", "symbol", "bigint"].includes(typeof part) ? null : part));
+/** The JSON text of the fields of an argument. */
+const spelled = (fields: object | undefined): string | undefined => fields
+  && `{${Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : `${JSON.stringify(name)}:${json(name, value)}`)).join()}}`;
+
+/** The JSON text of a field. Go refuses null, which replaces what JSON would leave out. A toJSON of the page changes nothing. */
+function json(name: string, value: unknown): string {
+  try {
+    return JSON.stringify(value, function (this: Record<string, unknown>, key) {
+      const part = this[key];
+      return ["function", "symbol", "bigint"].includes(typeof part) ? null : part;
+    });
+  } catch {
+    const refusal: Reason = { code: "invalid-argument", operation: "acquire", retryable: false, message: `invalid-argument: ${name} must be plain data` };
+    throw refusal;
+  }
+}
 
 /** Runs the program until it ends. It finds its boot object by the name of a global. */
 function run(go: Go, instance: WebAssembly.Instance, boot: object & { ready(exports: Exports): void }, died: (why: string) => void): Promise<void> {

@@ -45,15 +45,12 @@ export function startWorker(worker: Worker, url: URL | undefined, broken: Promis
     return call;
   };
 
-  /** The argument for the worker, which asks for the release of locks that come with it. */
-  const sendable = (arg: unknown): unknown => {
-    const { lent } = { ...(arg as { lent?: Loan }) };
-    if (!lent) return arg;
-    const { number, names, shared, stolen } = lent;
+  /** The worker asks for the release of locks that came with a call. */
+  const lends = (lent: Loan): void => {
+    const { number, stolen } = lent;
     lent.given = true;
     loans.set(number, lent);
     void stolen.then(() => post({ kind: "lent", number, news: "stolen" }));
-    return { ...(arg as object), lent: { number, names, shared } };
   };
 
   const journal = ((method, ...args) => new Promise<unknown>((resolve, reject) => {
@@ -65,8 +62,10 @@ export function startWorker(worker: Worker, url: URL | undefined, broken: Promis
   const host = (client: number): Host => ({
     journal,
     call: (method, given, signal, callback) => new Promise((resolve, reject) => {
-      const id = ++lastId, arg = sendable(given);
+      const id = ++lastId, { lent } = { ...(given as { lent?: Loan }) };
+      const arg = lent ? { ...(given as object), lent: { number: lent.number, names: lent.names, shared: lent.shared } } : given;
       post({ kind: "call", client, id, method, arg, aborted: signal?.aborted, callback: callback !== undefined }, arg);
+      if (lent) lends(lent); // unless the argument cannot be sent
       const abort = (): void => post({ kind: "abort", id });
       const settled = <T>(settle: (value: T) => void) => (value: T) => {
         signal?.removeEventListener("abort", abort);
