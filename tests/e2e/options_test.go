@@ -143,3 +143,16 @@ func TestOptionsThatAreNotPlainData(t *testing.T) {
 		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
 	})
 }
+
+// A page edits while the runtime is loading, under options that no worker can get. It ends as a reader, and the next page edits.
+func TestUnsendableOptionsOfAnEarlyEditor(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	holdfast, arrive := n.gated(at("worker", "unsendable early"))
+	tab := w.earlyTab(t, holdfast)
+	tab.MustEval("edits({own: () => 1}); null", nil)
+	tab.WaitFor("!autosave.readOnly", browser.Limit)
+	arrive()
+	tab.WaitFor("autosave.readOnly", browser.Limit)
+	tab.WaitFor("!(await navigator.locks.query()).held.some(({name}) => name === 'holdfast:unsendable early')", browser.Limit)
+}

@@ -180,6 +180,7 @@ class StandIn {
       if (this.#promised && !this.#over) this.#lose("acquire-failed", undefined); // it has the lock, and cannot read
     } catch (failure) {
       this.#lose((failure as { code?: string }).code === "lease-lost" ? "lease-lost" : "runtime-crashed", failure); // the page sleeps, or Go has died
+      if (!this.#loan?.given) void this.#loan?.release(); // Go did not get the call
     }
     this.#over = true;
     // Only now does Go know this AutoSave. Marks of a text that another one has replaced do not count.
