@@ -21,21 +21,39 @@ func (e *editor) history(ctx context.Context, _ *options.Reader) (any, error) {
 	return jsbridge.JSON(values), nil
 }
 
+// idIn returns the id of a generation or draft.
+func idIn(arg *options.Reader) (string, error) {
+	id := arg.Text("id")
+	if !arg.Has("id") {
+		arg.Fault("id", "must be a string")
+	}
+	return id, arg.Err()
+}
+
 func (e *editor) read(ctx context.Context, arg *options.Reader) (any, error) {
-	return content(e.saver.Read(ctx, arg.Text("id")))
+	id, err := idIn(arg)
+	if err != nil {
+		return nil, err
+	}
+	return content(e.saver.Read(ctx, id))
 }
 
 func (e *editor) restore(ctx context.Context, arg *options.Reader) (any, error) {
-	value, err := content(e.saver.Restore(ctx, arg.Text("id")))
+	id, err := idIn(arg)
+	if err != nil {
+		return nil, err
+	}
+	value, err := content(e.saver.Restore(ctx, id))
 	return e.done(ctx, value, err)
 }
 
 func (e *editor) pin(ctx context.Context, arg *options.Reader) (any, error) {
-	id, name := arg.Text("id"), arg.Text("name")
+	name := arg.Text("name")
 	if !arg.Has("name") {
 		arg.Fault("name", "must be a string; an empty one lets the generation go")
 	}
-	if err := arg.Err(); err != nil {
+	id, err := idIn(arg)
+	if err != nil {
 		return nil, err
 	}
 	g, err := e.saver.Pin(ctx, id, name)

@@ -74,7 +74,11 @@ func (e *editor) listDrafts(ctx context.Context, _ *options.Reader) (any, error)
 }
 
 func (e *editor) resolveDraft(ctx context.Context, arg *options.Reader) (any, error) {
-	return e.done(ctx, nil, e.saver.ResolveDraft(ctx, arg.Text("id"), autosave.Resolution(arg.Text("as"))))
+	id, err := idIn(arg)
+	if err != nil {
+		return nil, err
+	}
+	return e.done(ctx, nil, e.saver.ResolveDraft(ctx, id, autosave.Resolution(arg.Text("as"))))
 }
 
 func encodeDrafts(drafts []autosave.Draft) []any {

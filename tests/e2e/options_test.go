@@ -156,3 +156,18 @@ func TestUnsendableOptionsOfAnEarlyEditor(t *testing.T) {
 	tab.WaitFor("autosave.readOnly", browser.Limit)
 	tab.WaitFor("!(await navigator.locks.query()).held.some(({name}) => name === 'holdfast:unsendable early')", browser.Limit)
 }
+
+// An id of another type is refused by its name, before anything is looked for.
+func TestInvalidIDs(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		tab := w.editor(t, named(host, "invalid ids "+host, "Ann"), "")
+		for _, id := range []string{"undefined", "null", "5", "{}", "['a']", "5n"} {
+			for _, call := range []string{"read(%s)", "restore(%s)", "pin(%s, 'name')", "resolveDraft(%s, 'discard')"} {
+				assertInvalid(t, tab, "autosave."+fmt.Sprintf(call, id), "id")
+			}
+		}
+		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+	})
+}
