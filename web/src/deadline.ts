@@ -33,7 +33,7 @@ export async function loadedWithin(running: Promise<unknown>, timeoutMs: number 
 }
 
 /** The promise, or the error that late makes if the promise takes longer than `ms`. */
-function within<T>(promise: Promise<T>, ms: number, late: () => unknown): Promise<T> {
+export function within<T>(promise: Promise<T>, ms: number, late: () => unknown): Promise<T> {
   let timer: ReturnType<typeof setTimeout>;
   return new Promise<T>((resolve, reject) => {
     promise.then(resolve, reject);

@@ -103,7 +103,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
       reject(why);
     };
     const limit = setTimeout(() => {
-      failed(tooSlow(loadLimitMs));
+      failed(tooSlow());
       loadLimitMs *= 2;
     }, loadLimitMs);
     signal.addEventListener("abort", () => clearTimeout(limit));

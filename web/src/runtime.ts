@@ -1,6 +1,7 @@
 // The runtimes of a page: one for all Holdfasts that are loaded from the same place, also by other copies of this
 // module.
 
+import { within } from "./deadline";
 import { asError, problem, type ProjectLockError } from "./errors";
 import type { Config, Died, Host, Listener, Runtime } from "./protocol";
 
@@ -67,24 +68,22 @@ export async function join(name: string, start: Start, config: Config, listener:
 /** Loads the runtime of that name for a Holdfast to come. If that fails or takes longer than `limitMs`, the next call tries again. */
 export async function preload(name: string, start: Start, limitMs: number): Promise<void> {
   const shared = runtimes.get(name) ?? create(name, start);
-  let user: Listener, late: ReturnType<typeof setTimeout>;
-  await new Promise<unknown>((resolve, reject) => {
-    user = { event: () => undefined, died: reject, slept: () => resolve(undefined) };
-    late = setTimeout(reject, limitMs, tooSlow(limitMs));
+  let user: Listener;
+  await within(new Promise<unknown>((resolve, reject) => {
+    user = { event: () => undefined, died: reject, slept: resolve as () => void };
     shared.users.add(user); // so that nobody else ends the runtime meanwhile
     shared.runtime.then((runtime) => runtime.loaded()).then(resolve, reject);
-  }).catch((why: unknown) => {
+  }), limitMs, tooSlow).catch((why: unknown) => {
     shared.forget();
     throw asError(why);
   }).finally(() => {
-    clearTimeout(late);
     shared.users.delete(user);
     if (runtimes.get(name) !== shared && !shared.users.size) shared.end.abort(); // it has failed, or the last Holdfast has left it meanwhile
   });
 }
 
-/** The failure of a download that takes longer than the limit. */
-export const tooSlow = (limitMs: number): ProjectLockError => problem("load-failed", `the runtime was not loaded in ${limitMs / 1000} s; try again`);
+/** The failure of a download that takes longer than its limit. */
+export const tooSlow = (): ProjectLockError => problem("load-failed", "the runtime was not loaded in time; try again");
 
 function create(name: string, start: Start): Shared {
   const end = new AbortController();

@@ -1,20 +1,28 @@
 // Starts a Go runtime, in a worker or in the page.
 
 import type { Fetching } from "./compile";
+import { within } from "./deadline";
 import { problem } from "./errors";
 import type { Opening, Places } from "./options";
 import { pageKey } from "./page-key";
 import type { Died, Runtime } from "./protocol";
+import { tooSlow } from "./runtime";
 import { startDirect } from "./start-script";
 
 /** import(), with a comment for bundlers, which cannot follow it: web/build replaces the name, since a minified module has no comments. */
 declare const importWithoutABundlerLooking: (url: string) => Promise<unknown>;
 
-/** Loads a module of the package from baseURL, or the one beside this module: bundlers look for import() with a literal. */
+/** How long a module may take to load. */
+const moduleMs = 30_000;
+
+/**
+ * Loads a module of the package from baseURL, or the one beside this module: bundlers look for import() with a literal. Rejects if it takes
+ * too long. The browser goes on with the download, and the next call waits for that.
+ */
 export const loaded = (baseURL: URL | undefined, name: string, beside: () => Promise<unknown>): Promise<unknown> =>
-  (baseURL ? importWithoutABundlerLooking(new URL(`holdfast-${name}.js`, baseURL).href) : beside()).catch(({ message }: Error) => {
+  within((baseURL ? importWithoutABundlerLooking(new URL(`holdfast-${name}.js`, baseURL).href) : beside()).catch(({ message }: Error) => {
     throw problem("load-failed", `${message}; ${baseURL ? `is baseURL right (${baseURL})? ` : ""}try again`);
-  });
+  }), moduleMs, tooSlow);
 
 /** Loads the module that runs Go in the page, unless it is loaded already: a service worker may not import() anything. */
 async function page(baseURL: URL | undefined): Promise<typeof import("./page").startPage> {
