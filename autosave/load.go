@@ -18,7 +18,7 @@ func (s *Saver) load(l lock.Lease) {
 	s.lease, s.leaseDone = l, l.Done()
 	s.saves.writing = nil // the outcome of a write under a former lease says nothing about this one; load finds what it has saved
 	s.enter(loading)
-	in := loader{&s.config, &s.changes, l, s.newest, s.drafts.lineage, s.drafts.unsaved}
+	in := loader{&s.config, &s.changes, s.adopted, l, s.newest, s.drafts.lineage, s.drafts.unsaved}
 	s.background(func(ctx context.Context, step func(func()) bool) {
 		next := s.config.Retry.Delays()
 		for round := 0; ctx.Err() == nil; {

@@ -12,6 +12,7 @@ import (
 type loader struct {
 	*Config
 	changes *changes
+	adopted *adoptions
 	lease   lock.Lease
 	known   *Generation // the last one that this page has written or loaded
 	lineage string      // of the page's text; "" if that is unknown
@@ -54,7 +55,7 @@ func (l *loader) find(ctx context.Context) (found loaded, err error) {
 			return found, found.unfenced
 		}
 	}
-	r := &reconciler{Config: *l.Config, token: l.lease.Token, owner: l.lease.OwnerName}
+	r := &reconciler{Config: *l.Config, adopted: l.adopted, token: l.lease.Token, owner: l.lease.OwnerName}
 	switch r.all, err = l.Store.List(ctx); {
 	case err != nil && found.unfenced != nil:
 		return found, found.unfenced

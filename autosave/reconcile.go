@@ -29,10 +29,11 @@ func (g Generation) contains(d Draft) bool {
 // decision. A crash between a commit and the removal leaves a draft that is contained.
 type reconciler struct {
 	Config
-	token int64
-	owner string       // OwnerName of the page
-	own   string       // lineage that the page goes on with: its draft is left to the page
-	all   []Generation // the current one first
+	adopted *adoptions
+	token   int64
+	owner   string       // OwnerName of the page
+	own     string       // lineage that the page goes on with: its draft is left to the page
+	all     []Generation // the current one first
 
 	present  content
 	waiting  []Draft    // the newest first
@@ -159,11 +160,18 @@ func (r *reconciler) continues(d Draft) bool {
 	return !saved || g.isBase(d.Base) || g.Draft == d.ID
 }
 
-// commit saves the text for the draft, then removes the draft. If the store cannot save, the draft stays.
+// commit saves the text for the draft, then removes the draft, unless the user has discarded it. It reports whether the draft no longer
+// waits. If the store cannot save, the draft stays.
 func (r *reconciler) commit(ctx context.Context, d Draft, lineage string, text []byte) (bool, error) {
-	g, err := r.Store.Commit(ctx, Commit{Content: Bytes(text), Draft: lineage, Number: d.Number, Token: r.token,
-		SavedAt: r.Clock.Now().Wall, OwnerName: cmp.Or(d.OwnerName, r.owner), Limits: r.Limits})
+	var g Generation
+	as, err := r.adopted.decide(ctx, d, AsContent, func() (err error) {
+		g, err = r.Store.Commit(ctx, Commit{Content: Bytes(text), Draft: lineage, Number: d.Number, Token: r.token,
+			SavedAt: r.Clock.Now().Wall, OwnerName: cmp.Or(d.OwnerName, r.owner), Limits: r.Limits})
+		return err
+	})
 	switch {
+	case as == AsDiscard:
+		return true, nil
 	case errors.Is(err, ErrStaleToken), errors.Is(err, ErrEvicted):
 		return false, err
 	case err != nil:

@@ -36,7 +36,7 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 	}
 	i := slices.IndexFunc(listed, func(d Draft) bool { return d.ID == id })
 	if i < 0 {
-		return &Error{Code: CodeNotFound, Operation: OpRead, Resource: id, Detail: "there is no such draft; it may be saved already"}
+		return noDraft(id)
 	}
 	d := listed[i]
 	own := false
@@ -52,12 +52,34 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 	if err != nil {
 		return err
 	}
-	if err := s.config.removeDraft(ctx, d); err != nil {
-		return asError(err, CodeWriteFailed, "the draft could not be removed")
+	if err := s.removeDraft(ctx, d, as); err != nil {
+		return err
 	}
 	s.do(func() { s.resolved(id) })
 	s.post(Message{Kind: DraftResolved})
 	return nil
+}
+
+func noDraft(id string) error {
+	return &Error{Code: CodeNotFound, Operation: OpRead, Resource: id, Detail: "there is no such draft; it may be saved already"}
+}
+
+// removeDraft removes a draft after a decision. It fails with ErrNotFound if the user discards a draft that this page makes the content.
+func (s *Saver) removeDraft(ctx context.Context, d Draft, as Resolution) error {
+	remove := func() error {
+		if err := s.config.removeDraft(ctx, d); err != nil {
+			return asError(err, CodeWriteFailed, "the draft could not be removed")
+		}
+		return nil
+	}
+	if as != AsDiscard {
+		return remove()
+	}
+	decided, err := s.adopted.decide(ctx, d, AsDiscard, remove)
+	if err == nil && decided == AsContent {
+		return noDraft(d.ID)
+	}
+	return err
 }
 
 // resolved forgets a draft after a decision. A page that still shows the text, with nothing typed since, does not make

@@ -1,0 +1,38 @@
+package autosave
+
+import "context"
+
+// adoptions lets the user and a loader decide about a draft one after the other: this page either discards the draft, or makes it part of
+// the content. Every goroutine may use it.
+type adoptions struct {
+	turn    chan struct{}       // capacity 1: full while somebody decides
+	decided map[string]adoption // by the id of the draft; used by the holder of the turn
+}
+
+type adoption struct {
+	as     Resolution // AsContent or AsDiscard
+	number int64      // of the draft
+}
+
+func newAdoptions() *adoptions {
+	return &adoptions{turn: make(chan struct{}, 1), decided: make(map[string]adoption)}
+}
+
+// decide calls act, which carries out the decision, and returns that decision. If the opposite was decided before, it returns that, and
+// does not call act. It fails with the error of act, or if ctx ends while another decision is carried out.
+func (a *adoptions) decide(ctx context.Context, d Draft, as Resolution, act func() error) (Resolution, error) {
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return "", late(ctx, CodeWriteFailed, theStore)
+	}
+	if before := a.decided[d.ID]; before.as != "" && before.as != as && before.number >= d.Number {
+		return before.as, nil
+	}
+	if err := act(); err != nil {
+		return "", err
+	}
+	a.decided[d.ID] = adoption{as, d.Number}
+	return as, nil
+}

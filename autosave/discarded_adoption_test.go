@@ -1,0 +1,105 @@
+package autosave_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+)
+
+// readBefore are drafts whose text is read before that function runs.
+type readBefore struct {
+	autosave.Drafts
+	next func()
+}
+
+func (r readBefore) Read(ctx context.Context, id string) ([]byte, error) {
+	text, err := r.Drafts.Read(ctx, id)
+	r.next()
+	return text, err
+}
+
+// adopting opens a page that reads a draft of a dead page, and begins to edit once it may go on.
+func (w *world) adopting(shelf *autosavetest.DraftStorage, prepare func(*writer)) *writer {
+	w.Helper()
+	w.crashed(shelf)
+	thief := w.thief()
+	b := w.author("b", shelf)
+	prepare(b)
+	b.start()
+	require.True(w, b.ReadOnly())
+	require.NoError(w, thief.Release(w.Context()))
+	w.sleep(0)
+	require.True(w, b.ReadOnly())
+	return b
+}
+
+// The user discards a draft after the page has read it, and before the page makes it the content. The draft is gone.
+func TestDraftDiscardedBeforeItsAdoption(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		goOn := make(chan struct{})
+		b := w.adopting(shelf, func(b *writer) {
+			b.config.Drafts = readBefore{b.desk, func() { <-goOn }}
+		})
+		require.NoError(t, b.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
+		close(goOn)
+		w.sleep(time.Second)
+		assert.False(t, b.ReadOnly())
+		assert.Equal(t, "saved", b.shows())
+		assert.Equal(t, []string{"saved"}, w.generations())
+		assert.Empty(t, storedDraft(t, shelf))
+		assert.Zero(t, b.State().Drafts)
+	})
+}
+
+// The user discards a draft while the page makes it the content. It becomes the content, and the call says that there is no such draft.
+func TestDraftDiscardedDuringItsAdoption(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		goOn := make(chan struct{})
+		b := w.adopting(shelf, func(b *writer) {
+			b.files.Before = func(operation string) {
+				if strings.HasPrefix(operation, "write history/") {
+					<-goOn
+				}
+			}
+		})
+		result := make(chan error, 1)
+		go func() { result <- b.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard) }()
+		synctest.Wait()
+		close(goOn)
+		require.ErrorIs(t, <-result, autosave.ErrNotFound)
+		w.sleep(time.Second)
+		assert.False(t, b.ReadOnly())
+		assert.Equal(t, "saved, journalled", b.shows())
+		assert.Equal(t, "saved, journalled", w.saved())
+		assert.Empty(t, storedDraft(t, shelf))
+	})
+}
+
+// The store does not answer while a draft becomes the content. A discard rejects within its limit, and the draft stays.
+func TestDraftDiscardedDuringAnAdoptionThatHangs(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		goOn := make(chan struct{})
+		b := w.adopting(shelf, func(b *writer) {
+			b.files.Before = func(operation string) {
+				if strings.HasPrefix(operation, "write history/") {
+					<-goOn
+				}
+			}
+		})
+		began := time.Now()
+		require.ErrorIs(t, b.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard), autosave.ErrWriteFailed)
+		assert.LessOrEqual(t, time.Since(began), 14*time.Second)
+		assert.Equal(t, []string{"crashed: saved, journalled"}, storedDraft(t, shelf))
+		close(goOn)
+		w.sleep(time.Minute)
+		assert.Equal(t, "saved, journalled", b.shows())
+	})
+}
