@@ -1,5 +1,6 @@
 // The snapshots of a page, numbered, and which of them are saved.
 
+import { limitMs } from "./loading";
 import { content, type Content, equal, type Taking } from "./snapshot";
 import { uuid } from "./uuid";
 
@@ -38,6 +39,7 @@ export class PageSnapshots {
   #served: PageSnapshot | undefined; // the last snapshot that Go got
   #pins: PageSnapshot[] = []; // the pinned snapshots that Go will get, in order
   #stands: PageSnapshot | undefined; // the last snapshot that was pinned
+  #stood: PageSnapshot | undefined; // the last one that stays valid while the page shows another text
   #given: PageSnapshot[] = []; // the snapshots that Go got and has not saved yet
   #last: PageSnapshot | undefined; // the snapshot taken when the page ended its AutoSave
 
@@ -56,7 +58,15 @@ export class PageSnapshots {
 
   /** Returns the present text of the page. A pinned snapshot stays valid until the next mark. */
   take(): PageSnapshot {
-    return this.#last ?? (this.#stands?.marks === this.marks ? this.#stands : this.#taken());
+    return this.#last ?? this.#present(this.#stands) ?? this.#taken();
+  }
+
+  /**
+   * The snapshot, if it is the present text of the page. A snapshot that the page has not returned in time may never come, so the next one
+   * is taken, unless the page may show another text by now.
+   */
+  #present(snapshot: PageSnapshot | undefined): PageSnapshot | undefined {
+    return snapshot?.marks === this.marks && (snapshot.text !== undefined || snapshot === this.#stood || Date.now() - snapshot.at < limitMs) ? snapshot : undefined;
   }
 
   /** From now on this snapshot is the page's text, whatever the page shows. Go gets no earlier one: it may ask only once more. */
@@ -69,20 +79,14 @@ export class PageSnapshots {
    * Returns the present text of the page. It stays valid until the next mark, even if the page shows another text
    * without a mark.
    */
-  stand(): PageSnapshot { return this.#stands = this.take(); }
+  stand(): PageSnapshot { return this.#stood = this.#stands = this.take(); }
 
   /** The unsaved snapshot that stays valid while the page shows another text. */
   get covered(): Content | undefined {
-    const { marks, text } = this.#stands ?? {};
-    if (marks !== this.marks || text === undefined || !this.unsaved) return undefined;
-    try {
-      const shown = content(this.#take());
-      if (!(shown instanceof Promise)) return equal(shown, text) ? undefined : text;
-      shown.catch(() => undefined); // it comes too late for the comparison
-    } catch {
-      // The page cannot return its text.
-    }
-    return text;
+    const text = this.#present(this.#stands)?.text;
+    if (text === undefined || !this.unsaved) return undefined;
+    const { text: shown } = this.#taken(); // absent if the page cannot return its text at once
+    return shown !== undefined && equal(shown, text) ? undefined : text;
   }
 
   /** Takes a snapshot. If the page throws, `ready` rejects with that error. */
@@ -104,10 +108,9 @@ export class PageSnapshots {
 
   /** Takes the next snapshot for Go, unless the last one includes all marks. */
   pin(): PageSnapshot {
-    const snapshot = this.#stands ?? this.#served;
-    this.#stands = snapshot?.marks === this.marks ? snapshot : this.#taken();
-    this.#pins.push(this.#stands);
-    return this.#stands;
+    const snapshot = this.#stands = this.#present(this.#stands ?? this.#served) ?? this.#taken();
+    this.#pins.push(snapshot);
+    return snapshot;
   }
 
   /** The editor gets a content in a later task. Until then it counts as loading. */
@@ -132,7 +135,7 @@ export class PageSnapshots {
 
   /** The snapshot for Go: the pinned one, otherwise the present text, otherwise the last one again. */
   serve(): PageSnapshot {
-    const snapshot = this.#pins.shift() ?? (this.#served && !this.news ? this.#served : this.take());
+    const snapshot = this.#pins.shift() ?? this.#present(this.#served) ?? this.take();
     if (!this.#given.includes(snapshot)) this.#given.push(snapshot);
     snapshot.left = false;
     return this.#served = snapshot;
