@@ -146,6 +146,23 @@ func TestStatusElementIsTranslatedAndMoved(t *testing.T) {
 	tab.Quiet()
 }
 
+// An AutoSave that has ended edits nothing and reads nothing: no document is open, and there is nothing to ask for.
+func TestStatusElementOfAnAutoSaveThatHasEnded(t *testing.T) {
+	t.Parallel()
+	w := open(t, whole)
+	for _, end := range []string{"await made.dispose()", "await hf.close()"} {
+		ann, ben := status(t, w, "ended "+end, "Ann"), status(t, w, "ended "+end, "Ben")
+		ann.WaitFor("shown('who') === 'You edit.'", browser.Limit)
+		ben.WaitFor("shown('who') === 'Ann edits.'", browser.Limit)
+		for _, tab := range []*browser.Tab{ben, ann} {
+			tab.MustEval(end+"; null", nil)
+			tab.WaitFor("shown('who') === 'No document is open.'", browser.Limit)
+			assert.Equal(t, []bool{true, true, true}, browser.Get[[]bool](tab, "['ask', 'save', 'message'].map(name => !shown(name))"))
+			tab.Quiet()
+		}
+	}
+}
+
 // statusShots stores pictures of the element if STATUS_SHOTS names a folder.
 func statusShots(tab *browser.Tab) {
 	dir := os.Getenv("STATUS_SHOTS")

@@ -108,7 +108,6 @@ export class AutoSave implements Saver {
   text(): Text { return { shown: this.#snapshots.base, lineage: this.#snapshots.draft, dirty: this.#snapshots.unsaved }; }
   get readOnly(): boolean { return this.#readOnly || this.#loading.busy; }
   get lease(): Contract.ProjectLockLease | undefined { return this.readOnly ? undefined : this.#leases.get(this.#leaseId); }
-
   state(): Contract.AutoSaveState { return this.#snapshots.news ? this.#state.marked : this.#state.now; }
 
   markDirty(): void {
@@ -221,6 +220,7 @@ export class AutoSave implements Saver {
     this.#wire.savers.delete(this.#id);
     this.#readOnly = true;
     this.#asleep = false;
+    this.#changed();
   }
 
   heard(raw: Told): void {

@@ -13,6 +13,9 @@ const Base = (globalThis.HTMLElement ?? class {}) as typeof HTMLElement;
 /** After these answers only force helps. */
 const silent = ["handover-timeout"];
 
+/** Calls of an AutoSave that has ended, or whose Holdfast was closed, reject with these. */
+const ends = ["disposed", "aborted"];
+
 /** Number of characters of a draft that are shown. */
 const previewLength = 120;
 
@@ -34,6 +37,7 @@ export class HoldfastStatus extends Base {
   #stop: AbortController | undefined; // set while it is connected and has an AutoSave
   #asking = false;
   #force = false; // the page that edits does not answer
+  #ended = false; // the AutoSave
   #message = "";
   #drafts: readonly { draft: Draft; preview: string }[] = [];
   #listing = 0; // the last attempt to list the drafts
@@ -47,7 +51,7 @@ export class HoldfastStatus extends Base {
     this.#disconnect();
     this.#autosave = autosave;
     this.#drafts = [];
-    this.#asking = this.#force = false;
+    this.#asking = this.#force = this.#ended = false;
     this.#message = "";
     if (this.isConnected) this.#connect();
   }
@@ -80,7 +84,11 @@ export class HoldfastStatus extends Base {
       }
       // No event reports a draft that another page leaves as it ends.
       document.addEventListener("visibilitychange", () => { if (!document.hidden) void this.#list(); }, { signal });
-      autosave.ready.then(() => this.#list(), (error: unknown) => this.#tell(error)).catch(() => undefined);
+      autosave.ready.then(() => this.#list(), (error: unknown) => {
+        if (autosave !== this.#autosave) return;
+        this.#ends(error);
+        if (!this.#ended) this.#tell(error);
+      }).catch(() => undefined);
     }
     this.#draw();
   }
@@ -92,7 +100,13 @@ export class HoldfastStatus extends Base {
       this.#force = false;
       this.#asking = false;
     }
-    if (this.#autosave?.state().drafts !== this.#counted) void this.#list();
+    // A page that reads may have ended its AutoSave.
+    if (this.#autosave?.readOnly || this.#autosave?.state().drafts !== this.#counted) void this.#list();
+    this.#draw();
+  }
+
+  #ends(error: unknown): void {
+    this.#ended ||= ends.includes((error as { code?: string }).code ?? "");
     this.#draw();
   }
 
@@ -129,7 +143,10 @@ export class HoldfastStatus extends Base {
   async #list(): Promise<void> {
     const autosave = this.#autosave, listing = ++this.#listing;
     this.#counted = autosave?.state().drafts ?? 0;
-    const drafts = await autosave?.drafts().catch(() => []) ?? []; // the AutoSave may have ended
+    const drafts = await autosave?.drafts().catch((error: unknown) => {
+      if (autosave === this.#autosave) this.#ends(error);
+      return [];
+    }) ?? [];
     const shown = await Promise.all(drafts.map(async (draft) => ({ draft, preview: await this.#preview(draft) })));
     if (listing !== this.#listing || autosave !== this.#autosave) return;
     this.#drafts = shown;
@@ -182,7 +199,7 @@ export class HoldfastStatus extends Base {
     const focused = this.shadowRoot!.activeElement; // an element that is hidden loses the focus at once
     const state = autosave?.state(), readOnly = autosave?.readOnly ?? true;
     const name = state?.holder?.ownerName ?? "";
-    const kind: TextName = !autosave || !state ? "none" : !readOnly ? "editing" : this.#asking ? "asking"
+    const kind: TextName = !autosave || !state || this.#ended ? "none" : !readOnly ? "editing" : this.#asking ? "asking"
       : state.phase === "disabled" ? "disabled" : state.phase === "awaiting-lock" ? "loading" : name ? "reading"
       : state.online === false ? "offline" : "reading-unknown"; // the lock in the way may be one of this page, which waits for the server
     const count = this.#drafts.length;
@@ -191,7 +208,7 @@ export class HoldfastStatus extends Base {
     update(ui.save, !state || kind === "none" || kind === "loading" || kind === "disabled" || kind === "offline" ? "" : this.#saved());
     ui.save.setAttribute("part", `save ${state?.phase ?? ""}`);
     ui.ask.hidden = !(kind === "reading" || kind === "reading-unknown" || kind === "asking") || this.#force;
-    ui.force.hidden = !readOnly || !this.#force;
+    ui.force.hidden = !readOnly || !this.#force || kind === "none";
     for (const button of [ui.ask, ui.force]) button.setAttribute("aria-disabled", String(this.#asking)); // it keeps the focus
     update(ui.ask, this.#text("ask"));
     update(ui.force, this.#text("take-over"));
