@@ -121,6 +121,24 @@ func testSlowRead(t *testing.T, chromium *browser.Browser, server *browser.Serve
 	unmountAll(tab, other)
 }
 
+// A component cannot load the content, neither as a preview nor as it becomes the editor. It stays read-only, because the user would type
+// over that content, and the hook says why.
+func testBrokenLoad(t *testing.T, chromium *browser.Browser, server *browser.Server) {
+	tab := chromium.Open(t, strings.Replace(server.URL("/app"), "localhost", "broken.localhost", 1))
+	tab.MustEval("show('Broken')", nil)
+	edits(tab)
+	tab.Type("one")
+	tab.MustEval("await autosave.flushNow(); show(); globalThis.broken = true; show('Broken')", nil)
+	tab.WaitFor("globalThis.failure?.code === 'read-failed' && globalThis.autosave && !autosave.readOnly && autosave.state().phase === 'idle'", browser.Limit)
+	assert.Equal(t, "planted", browser.Get[string](tab, "failure.cause.message"))
+	assert.True(t, browser.Get[bool](tab, field+".readOnly"))
+	tab.MustEval("show(); globalThis.broken = false; show('Broken')", nil)
+	tab.WaitFor("!!"+field+" && "+field+".value === 'one' && !"+field+".readOnly && !globalThis.failure", browser.Limit)
+	tab.MustEval("show()", nil)
+	tab.Quiet("planted")
+	tab.Close()
+}
+
 // A component is still loading an earlier content when it gets a later one. It ends with the later one.
 func testSlowEarlierLoad(t *testing.T, chromium *browser.Browser, server *browser.Server) {
 	tab, other := reader(t, chromium, strings.Replace(server.URL("/app"), "localhost", "earlier.localhost", 1))

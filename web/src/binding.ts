@@ -46,6 +46,8 @@ export class Binding {
   readonly autosave: AutoSave;
   #view: View;
   #error: (Error & { code: string }) | undefined;
+  #newest: Uint8Array | undefined; // the content that the component was given last
+  #unshown: Uint8Array | undefined; // that content, if `load` has failed: what the user types would replace it
   #touched = false; // something was marked since a content was loaded
   #ended = false; // the component may show another document
   #turn = 0; // counts the contents that the component shows or asks for: only the newest one counts
@@ -61,13 +63,14 @@ export class Binding {
     this.#view = this.#made();
     this.autosave.subscribe(this.#refresh);
     for (const type of ["autosave:editable", "autosave:readonly"]) {
-      this.autosave.addEventListener(type, () => { // content whose first load failed is loaded now
-        this.#error = undefined;
+      this.autosave.addEventListener(type, () => { // content whose first download failed is loaded now
+        if (!this.#unshown) this.#error = undefined;
         this.#refresh();
       });
     }
     this.autosave.addEventListener("autosave:editable", ({ detail }) => {
-      if (detail.content) detail.waitUntil(this.#show(detail.content));
+      const content = detail.content ?? this.#unshown;
+      if (content) detail.waitUntil(this.#show(content));
       if (this.#loading) detail.waitUntil(this.#loading); // a content that arrives later would replace what the user types
     });
     this.autosave.addEventListener("autosave:preview", ({ detail }) => void this.#show(detail.content));
@@ -95,7 +98,7 @@ export class Binding {
 
   #made(): View {
     const { autosave } = this;
-    return Object.freeze({ autosave, readOnly: autosave.readOnly, state: autosave.state(), ...(this.#error && { error: this.#error }) });
+    return Object.freeze({ autosave, readOnly: autosave.readOnly || this.#unshown !== undefined, state: autosave.state(), ...(this.#error && { error: this.#error }) });
   }
 
   #refresh = (): void => {
@@ -109,7 +112,16 @@ export class Binding {
     if (this.#ended) return;
     this.#touched = false;
     this.#turn++;
-    const load = async (): Promise<unknown> => this.#load?.(content);
+    this.#newest = content;
+    const load = async (): Promise<void> => {
+      try {
+        await this.#load?.(content);
+        this.#loaded(content);
+      } catch (failure) {
+        reportError(failure);
+        this.#loaded(content, Object.assign(new Error(`read-failed: load could not show the content (${String(failure)})`, { cause: failure }), { code: "read-failed" }));
+      }
+    };
     const before = this.#loading, shown = load();
     const settled = shown.then(() => true, () => true);
     const overtaken = before && Promise.race([settled, before.then(() => false)]);
@@ -121,6 +133,14 @@ export class Binding {
       if (this.#loading === loading) this.#loading = undefined;
     });
     await shown;
+  }
+
+  /** The component shows a content, or could not load it: then it is read-only. */
+  #loaded(content: Uint8Array, error?: Error & { code: string }): void {
+    if (content !== this.#newest || !(error || this.#unshown)) return;
+    this.#unshown = error && content;
+    this.#error = error;
+    this.#refresh();
   }
 
   /** A page that may not write shows the saved content. */
