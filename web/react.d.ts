@@ -11,7 +11,7 @@ export interface AutoSaveView {
   readonly readOnly: boolean;
   /** The same object until something changes. */
   readonly state: AutoSaveState;
-  /** The failure to begin, for instance "unsupported". */
+  /** The failure to begin, for instance "unsupported"; or "read-failed" while the component is read-only because `load` has failed, with the cause. */
   readonly error?: Error & { code: string };
   /** Says that something has changed. */
   readonly markDirty: () => void;
@@ -23,7 +23,7 @@ export interface UseAutoSaveOptions extends AutoSaveOptions {
 }
 
 export interface UseEditorOptions extends AutoSaveOptions {
-  /** The Holdfast to use. Without one the hook opens its own. */
+  /** The Holdfast to use. Without this option the hook opens its own. If it is there and undefined, the hook waits for it. */
   holdfast?: Holdfast | undefined;
   /** How it opens its own. */
   open?: OpenOptions;

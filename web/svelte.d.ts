@@ -4,7 +4,7 @@
 import type { AutoSave, AutoSaveOptions, AutoSaveState, Holdfast, OpenOptions } from "./holdfast.js";
 
 export interface EditorOptions extends AutoSaveOptions {
-  /** The Holdfast to use. Without one the editor opens its own. */
+  /** The Holdfast to use. Without this option the editor opens its own. If it is there and undefined, the editor waits for it. */
   holdfast?: Holdfast | undefined;
   /** How it opens its own. */
   open?: OpenOptions;

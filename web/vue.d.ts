@@ -4,14 +4,23 @@
 import type { ComputedRef, Ref } from "vue";
 import type { AutoSave, AutoSaveOptions, AutoSaveState, Holdfast, OpenOptions, Snapshot } from "./holdfast.js";
 
-export interface UseEditorOptions extends AutoSaveOptions {
-  /** The Holdfast to use. Without one the composable opens its own. */
-  holdfast?: Holdfast | undefined;
+/** A value, or a ref or a function that has it. */
+export type Source<T> = T | Ref<T> | (() => T);
+
+interface HoldfastOptions {
+  /** The Holdfast to use. Without this option the composable opens its own. A ref or a function may have no Holdfast yet: the composable waits. */
+  holdfast?: Source<Holdfast | undefined>;
   /** How it opens its own. */
   open?: OpenOptions;
 }
 
-export interface UseAutoSaveOptions extends UseEditorOptions {
+export interface UseEditorOptions extends Omit<AutoSaveOptions, "path">, HoldfastOptions {
+  /** The document. When the ref or the function has another path, the text becomes that of the other document, and the former text is saved. */
+  path?: Source<string[] | undefined>;
+}
+
+/** The document stays that of `path` at setup: give the component another `key` for another document. */
+export interface UseAutoSaveOptions extends AutoSaveOptions, HoldfastOptions {
   /** Shows a content: what was saved last, by any page. Until its promise settles, at most five seconds, nothing is saved. */
   load?: (content: Uint8Array) => unknown;
 }
@@ -23,7 +32,7 @@ export interface AutoSaveRefs {
   /** Whether this page may not write now. */
   readonly readOnly: ComputedRef<boolean>;
   readonly state: ComputedRef<AutoSaveState>;
-  /** The failure to begin, for instance "unsupported". */
+  /** The failure to begin, for instance "unsupported"; or "read-failed" while the component is read-only because `load` has failed, with the cause. */
   readonly error: ComputedRef<(Error & { code: string }) | undefined>;
 }
 

@@ -53,6 +53,25 @@ func testWaiting(t *testing.T, chromium *browser.Browser, server *browser.Server
 	}
 }
 
+// A component gets its Holdfast after it is shown. It opens none of its own meanwhile, and keeps what the user types until then.
+func testLaterHoldfast(t *testing.T, chromium *browser.Browser, server *browser.Server, app string) {
+	tab := chromium.Open(t, strings.Replace(server.URL("/app"), "localhost", "later-"+strings.Split(app, "-")[0]+".localhost", 1))
+	tab.MustEval("show('Later')", nil)
+	tab.WaitFor("!!"+field, browser.Limit)
+	tab.MustEval("await new Promise(done => setTimeout(done, 300))", nil)
+	assert.Zero(t, tab.Workers(), "it has opened a Holdfast of its own")
+	assert.True(t, browser.Get[bool](tab, field+".readOnly"))
+	typed := "Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value').set.call(" + field + ", 'early'); " + field + ".dispatchEvent(new InputEvent('input', {bubbles: true}))"
+	tab.MustEval(typed+"; give(); null", nil)
+	tab.WaitFor("!"+field+".readOnly && "+field+".value === 'early'", browser.Limit)
+	edits(tab)
+	tab.Type(" and late")
+	tab.MustEval("await holdfast.close(); show()", nil)
+	assert.Equal(t, "early and late", browser.Get[string](tab, "await (async () => { const {createHoldfast} = await import('/holdfast.js'); const hf = createHoldfast({root: 'later'}); const saver = await hf.initAutoSave(() => '', {path: ['later']}); const text = new TextDecoder().decode(await saver.read('current')); await hf.close(); return text })()"))
+	quiet(tab)
+	tab.Close()
+}
+
 // reader opens two tabs with the part Slow. The first one edits and has loaded "one". Nobody has typed there.
 func reader(t *testing.T, chromium *browser.Browser, url string) (tab, other *browser.Tab) {
 	tab, other = chromium.Open(t, url), chromium.Open(t, url)

@@ -34,6 +34,7 @@ func TestFrameworks(t *testing.T) {
 		"svelte-app.js": {"Notes", "Field"},
 	} {
 		server := browser.Serve(t, shop(t, app))
+		t.Run(app+"/later", func(t *testing.T) { testLaterHoldfast(t, chromium, server, app) })
 		for _, part := range parts {
 			t.Run(app+"/"+part, func(t *testing.T) { testPart(t, chromium, server, part) })
 		}
@@ -43,6 +44,7 @@ func TestFrameworks(t *testing.T) {
 			t.Run("restored", func(t *testing.T) { testRestored(t, chromium, server) })
 		}
 		if app == "vue-app.js" {
+			t.Run(app+"/path", func(t *testing.T) { testPath(t, chromium, server, "Turning") })
 			t.Run("slow/editable", func(t *testing.T) { testSlowLoad(t, chromium, server) })
 			t.Run("slow/earlier", func(t *testing.T) { testSlowEarlierLoad(t, chromium, server) })
 			t.Run("broken", func(t *testing.T) { testBrokenLoad(t, chromium, server) })

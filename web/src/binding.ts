@@ -18,17 +18,22 @@ export interface BindingOptions extends AutoSaveOptions {
   load?: (content: Uint8Array) => unknown;
 }
 
-/** The Holdfast of a component, or the options of one that the component opens itself. */
+/** The Holdfast of a component, or the options of one that the component opens itself. A Holdfast that is there and undefined comes later. */
 export interface Given {
   holdfast?: Holdfast | undefined;
   open?: OpenOptions | undefined;
 }
 
+/** Whether the component waits for its Holdfast. */
+export const waits = (given: Given): boolean => "holdfast" in given && !given.holdfast;
+
 /**
- * Begins with the given Holdfast, or opens one. The returned function ends what has begun, and closes a Holdfast that
+ * Begins with the given Holdfast, or opens one, unless the component waits for its Holdfast. The returned function ends what has begun, and closes a Holdfast that
  * was opened here.
  */
-export function owning({ holdfast, open }: Given, begin: (holdfast: Holdfast) => () => void): () => void {
+export function owning(given: Given, begin: (holdfast: Holdfast) => () => void): () => void {
+  if (waits(given)) return () => undefined;
+  const { holdfast, open } = given;
   const used = holdfast ?? createHoldfast(open);
   const end = begin(used);
   return () => {

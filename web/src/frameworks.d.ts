@@ -19,6 +19,9 @@ declare module "vue" {
   export function computed<T>(get: () => T): Readonly<Ref<T>>;
   export function onMounted(hook: () => void): void;
   export function onBeforeUnmount(hook: () => void): void;
+  export function toRaw<T>(value: T): T;
+  export function unref<T>(value: T | Ref<T>): T;
+  export function watch<T>(source: () => T, callback: (value: T) => void, options: { flush: "sync" }): () => void;
 }
 
 declare module "node:crypto" { export const webcrypto: Crypto }

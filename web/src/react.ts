@@ -5,9 +5,9 @@
 
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import type { Holdfast, OpenOptions } from "../holdfast";
-import { Binding, type BindingOptions, type Given, owning, unbound } from "./binding";
+import { Binding, type BindingOptions, owning, unbound, waits } from "./binding";
 import { createHoldfast } from "./holdfast.js";
-import { keyOf, noText, TextEditor } from "./text-editor";
+import { type EditorOptions, keyOf, noText, TextEditor } from "./text-editor";
 import { taken, type Taken, type Taking } from "./snapshot";
 
 /** On a server, layout effects only warn. */
@@ -94,16 +94,17 @@ export function useAutoSave(holdfast: Holdfast | undefined, snapshot: Taking, op
   return { ...view, markDirty };
 }
 
-/** A text that saves itself, for a controlled field: `text`, `setText`, `readOnly`. Without a Holdfast it opens one by its options. */
-export function useEditor({ holdfast, open, ...options }: Omit<BindingOptions, "load"> & Given = {}) {
+/** A text that saves itself, for a controlled field: `text`, `setText`, `readOnly`. Without the option `holdfast` it opens a Holdfast. */
+export function useEditor(given: EditorOptions = {}) {
+  const { holdfast, open, ...options } = given;
   const [editor] = useState(() => new TextEditor());
   const latest = useLatest({ options, open });
-  const own = !holdfast;
+  const own = !("holdfast" in given), waiting = waits(given);
   const key = keyOf([options, own && open]);
   const document = keyOf([options.path, own && open]);
-  useEffect(() => { if (editor.shows(document, holdfast)) editor.clear(); }, [editor, holdfast, document]);
+  useEffect(() => { if (!waiting && editor.shows(document, holdfast)) editor.clear(); }, [editor, holdfast, document, waiting]);
   useEffect(() => {
-    return owning({ holdfast, open: latest.current.open }, (used) => editor.begin(used, latest.current.options));
+    return owning(own ? { open: latest.current.open } : { holdfast }, (used) => editor.begin(used, latest.current.options));
   }, [editor, holdfast, own, key]);
   const view = useSyncExternalStore(editor.subscribe, () => editor.view, () => noText);
   return { ...view, setText: editor.setText };

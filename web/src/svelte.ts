@@ -1,9 +1,6 @@
 // holdfast/svelte: an action for fields, and stores. Neither needs the package svelte.
 
-import { type BindingOptions, type Given, owning } from "./binding";
-import { keyOf, TextEditor, type TextView } from "./text-editor";
-
-export type EditorOptions = Omit<BindingOptions, "load"> & Given;
+import { type EditorOptions, following, TextEditor, type TextView } from "./text-editor";
 
 type Run<T> = (value: T) => void;
 
@@ -14,7 +11,7 @@ export function editorStore(options: EditorOptions = {}) {
   let end = (): void => undefined;
   const store = <T>(pick: (view: TextView) => T) => ({
     subscribe(run: Run<T>): () => void {
-      if (users++ === 0) end = begin(editor, options);
+      if (users++ === 0) ({ end } = following(editor, options));
       let last = pick(editor.view);
       run(last);
       const forget = editor.subscribe(() => {
@@ -39,20 +36,16 @@ export function editorStore(options: EditorOptions = {}) {
 
 type Field = HTMLTextAreaElement | HTMLInputElement;
 
-/** The document that options name. */
-const documentOf = ({ holdfast, open, path }: EditorOptions): unknown[] => [holdfast, keyOf([open, path])];
-
 /**
  * An action: the field saves itself, and is read-only while this page may not write. When its options name another
  * document, the field shows that one, and the text of the former one is saved.
  */
 export function autosave(field: Field, options: EditorOptions = {}): { update(options?: EditorOptions): void; destroy(): void } {
   const editor = new TextEditor();
-  editor.shows(...documentOf(options));
   const typed = (): void => editor.setText(field.value);
   field.addEventListener("input", typed);
   field.autocomplete ||= "off"; // otherwise the browser fills in an old text when the user comes back, as if the user had typed it
-  let end = begin(editor, options);
+  const { update, end } = following(editor, options);
   if (field.value !== field.defaultValue) typed(); // into the HTML of a server, before this script ran
   const show = (): void => {
     const { text, readOnly } = editor.view;
@@ -62,21 +55,11 @@ export function autosave(field: Field, options: EditorOptions = {}): { update(op
   show();
   const forget = editor.subscribe(show);
   return {
-    update(next = {}) {
-      if (!editor.shows(...documentOf(next))) return;
-      end();
-      editor.clear();
-      end = begin(editor, next);
-    },
+    update: (next = {}) => update(next),
     destroy() {
       field.removeEventListener("input", typed);
       end();
       forget();
     },
   };
-}
-
-/** Opens what the editor needs. Does nothing on a server. */
-function begin(editor: TextEditor, { holdfast, open, ...options }: EditorOptions): () => void {
-  return owning({ holdfast, open }, (used) => editor.begin(used, options));
 }

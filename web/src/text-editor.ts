@@ -2,7 +2,7 @@
 // typed text.
 
 import type { AutoSaveOptions, Holdfast } from "../holdfast";
-import { Binding, unbound, type View } from "./binding";
+import { Binding, type BindingOptions, type Given, owning, unbound, type View, waits } from "./binding";
 
 /** The view of a component with a text. */
 export interface TextView extends View { readonly text: string }
@@ -16,6 +16,7 @@ export class TextEditor {
   #view = noText;
   readonly #listeners = new Set<() => void>();
   #document: unknown[] | undefined;
+  #typed = false; // something that no AutoSave knows yet
 
   get view(): TextView { return this.#view; }
 
@@ -30,7 +31,8 @@ export class TextEditor {
   setText = (text: string): void => {
     if (text === this.#view.text) return;
     this.#become({ text });
-    this.#binding?.markDirty();
+    if (this.#binding) this.#binding.markDirty();
+    else this.#typed = true;
   };
 
   /** Names the document that this shows from now on. Returns whether it showed another one. */
@@ -41,7 +43,10 @@ export class TextEditor {
   }
 
   /** Forgets the text. */
-  clear(): void { this.#become({ text: "" }); }
+  clear(): void {
+    this.#typed = false;
+    this.#become({ text: "" });
+  }
 
   /** Saves the text from now on, until the returned function is called. */
   begin(holdfast: Holdfast, options: AutoSaveOptions): () => void {
@@ -51,6 +56,8 @@ export class TextEditor {
       load: (content) => { if (!ended) this.#become({ text: decoder.decode(content) }); },
     }, () => { if (!ended) this.#become(binding.view); });
     this.#binding = binding;
+    if (this.#typed) binding.markDirty();
+    this.#typed = false;
     this.#become(binding.view);
     return () => {
       binding.end();
@@ -68,3 +75,23 @@ export class TextEditor {
 
 /** The part of the options that identifies the document and the Holdfast; functions are always those of the last call. */
 export const keyOf = (options: object | undefined): string => JSON.stringify(options, (_, value: unknown) => (value instanceof AbortSignal ? undefined : value));
+
+export type EditorOptions = Omit<BindingOptions, "load"> & Given;
+
+/**
+ * Saves the text of the document that the options name, until `end` is called. After `update` with options of another document, the editor shows
+ * that one, and the text of the former one is saved.
+ */
+export function following(editor: TextEditor, options: EditorOptions): { update(options: EditorOptions): void; end(): void } {
+  let document: unknown[] = [], end = (): void => undefined;
+  const update = (next: EditorOptions): void => {
+    const { holdfast, open, ...rest } = next, now = [holdfast, keyOf([open, rest.path])];
+    if (now.every((part, at) => part === document[at])) return;
+    document = now;
+    end();
+    if (!waits(next) && editor.shows(...now)) editor.clear();
+    end = owning(next, (used) => editor.begin(used, rest));
+  };
+  update(options);
+  return { update, end: () => end() };
+}

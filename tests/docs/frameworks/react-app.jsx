@@ -113,7 +113,15 @@ function Waiting() {
   return <textarea ref={field} readOnly={readOnly} onInput={markDirty} aria-label="Waiting" />;
 }
 
-const parts = { Waiting, Renamed, Notes, Board, Uncontrolled, Other, Suspending, Pages, Turning, Turned, Refreshed };
+/** The same with a text that saves itself. */
+function Later() {
+  const [holdfast, setHoldfast] = useState();
+  const { text, setText, readOnly, autosave } = useEditor({ path: ["later"], holdfast });
+  Object.assign(globalThis, { give: () => setHoldfast(createHoldfast({ root: "later" })), autosave, holdfast });
+  return <textarea value={text} readOnly={readOnly} onChange={(event) => setText(event.target.value)} aria-label="Later" />;
+}
+
+const parts = { Later, Waiting, Renamed, Notes, Board, Uncontrolled, Other, Suspending, Pages, Turning, Turned, Refreshed };
 let root;
 globalThis.show = (name) => {
   const Part = parts[name];

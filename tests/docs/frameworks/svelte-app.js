@@ -1,5 +1,5 @@
 import { mount, unmount } from "svelte";
-import { openHoldfast } from "holdfast";
+import { createHoldfast, openHoldfast } from "holdfast";
 import { autosave } from "holdfast/svelte";
 import Field from "./Field.svelte";
 import Notes from "./Notes.svelte";
@@ -9,6 +9,17 @@ function turning(target) {
   const field = target.appendChild(document.createElement("textarea"));
   const { update, destroy } = autosave(field, { path: ["turning", field.ariaLabel = "one"] });
   globalThis.turn = (page) => update({ path: ["turning", field.ariaLabel = page] });
+  return () => {
+    destroy();
+    field.remove();
+  };
+}
+
+/** The Holdfast comes later than the field. */
+function later(target) {
+  const field = target.appendChild(document.createElement("textarea"));
+  const { update, destroy } = autosave(field, { path: ["later"], holdfast: undefined });
+  globalThis.give = () => update({ path: ["later"], holdfast: globalThis.holdfast = createHoldfast({ root: "later" }) });
   return () => {
     destroy();
     field.remove();
@@ -43,7 +54,7 @@ const mounted = (part) => (target) => {
   return () => unmount(shown);
 };
 
-const parts = { Field: mounted(Field), Notes: mounted(Notes), Turning: turning, Hydrated: hydrated, Rendered: rendered };
+const parts = { Field: mounted(Field), Notes: mounted(Notes), Turning: turning, Later: later, Hydrated: hydrated, Rendered: rendered };
 let end;
 globalThis.show = (name) => {
   end?.();

@@ -1,5 +1,6 @@
-import { createApp, h, ref } from "vue";
-import { useAutoSave } from "holdfast/vue";
+import { createApp, h, ref, shallowRef } from "vue";
+import { createHoldfast } from "holdfast";
+import { useAutoSave, useEditor } from "holdfast/vue";
 import Notes from "./Notes.vue";
 
 /** An editor that loads a content when `loaded` resolves. */
@@ -46,7 +47,30 @@ const Broken = {
   },
 };
 
-const parts = { Notes, Slow, Broken };
+/** One component shows one document after the other. */
+const Turning = {
+  setup() {
+    const page = ref("one");
+    const { text, readOnly } = useEditor({ path: () => ["turning", page.value] });
+    globalThis.turn = (next) => { page.value = next; };
+    return () => h("textarea", { value: text.value, readOnly: readOnly.value, ariaLabel: page.value, onInput: ({ target }) => { text.value = target.value; } });
+  },
+};
+
+/** The Holdfast comes later than the component. */
+const Later = {
+  setup() {
+    const holdfast = shallowRef();
+    const { text, readOnly, autosave } = useEditor({ path: ["later"], holdfast });
+    globalThis.give = () => { holdfast.value = createHoldfast({ root: "later" }); };
+    return () => {
+      Object.assign(globalThis, { autosave: autosave.value, holdfast: holdfast.value });
+      return h("textarea", { value: text.value, readOnly: readOnly.value, onInput: ({ target }) => { text.value = target.value; } });
+    };
+  },
+};
+
+const parts = { Notes, Slow, Broken, Turning, Later };
 let app;
 globalThis.show = (name) => {
   app?.unmount();
