@@ -18,7 +18,8 @@ const (
 
 // ResolveDraft decides about a draft. AsContent saves the text of this page, makes the draft the content and gives it
 // to the page by [EventEditable]. AsGeneration keeps the draft in the history, and fails with ErrQuota if the limits of
-// the history leave no room. The draft is removed once that is durable. AsDiscard removes it at once.
+// the history leave no room. The draft is removed once that is durable. AsDiscard removes it at once,
+// and fails with ErrNotFound if this page makes it the content at that moment.
 //
 // A page that may not write can discard a draft, because that changes no saved content; the other two fail there with
 // ErrReadOnly. AsContent also fails with it if the page was read-only meanwhile. Other errors match ErrNotFound,
