@@ -4,7 +4,7 @@
 import type { ComputedRef, Ref } from "vue";
 import type { AutoSave, AutoSaveOptions, AutoSaveState, Holdfast, OpenOptions, Snapshot } from "./holdfast.js";
 
-/** A value, or a ref or a function that has it. */
+/** A value, a ref of it, or a function that returns it. */
 export type Source<T> = T | Ref<T> | (() => T);
 
 interface HoldfastOptions {

@@ -6,7 +6,7 @@ import { Binding, type BindingOptions, owning, unbound } from "./binding";
 import type { Taking } from "./snapshot";
 import { type EditorOptions, following, noText, TextEditor } from "./text-editor";
 
-/** A value, or a ref or a function that has it. */
+/** A value, a ref of it, or a function that returns it. */
 type Source<T> = T | Ref<T> | (() => T);
 
 interface Given {
