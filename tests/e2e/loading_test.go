@@ -141,7 +141,7 @@ func TestStalledLoading(t *testing.T) {
 			got := browser.Get[[]event](tab, `
 				const stop = new AbortController()
 				setTimeout(() => stop.abort(), 300)
-				const forever = [failure(hf.acquireProjectLock()), failure(hf.inspect()), failure(hf.ready)]
+				const forever = [failure(hf.acquireProjectLock()), failure(hf.acquireProjectLock({timeoutMs: 2 ** 31})), failure(hf.inspect()), failure(hf.ready)]
 				await Promise.all([failure(hf.acquireProjectLock({timeoutMs: 300})), failure(hf.withProjectLock(() => {}, {timeoutMs: 300})),
 					failure(hf.acquireProjectLock({signal: stop.signal})), failure(hf.acquireProjectLock({signal: AbortSignal.abort()}))])`)
 			for i, code := range []string{"acquire-timeout", "acquire-timeout", "aborted", "aborted"} {

@@ -20,14 +20,14 @@ export function inTime<T>(promise: Promise<T>, end: number, method?: Method): Pr
     const reads = ["history", "read", "drafts"].includes(method as string);
     const code = reads ? "read-failed" : "write-failed";
     return { code, operation: reads ? "read" : "save", retryable: true,
-      message: code + ": the Go runtime has not answered in time; try again, or restart the browser" };
+      message: code + ": the runtime did not answer in time; try again, or restart the browser" };
   });
 }
 
 /** Waits for the runtime, within the limits of an acquisition. Returns the rest of `timeoutMs`. */
 export async function loadedWithin(running: Promise<unknown>, timeoutMs: number | undefined, signal: AbortSignal | undefined): Promise<number | undefined> {
   const begun = performance.now();
-  const loaded = unlessAborted(running, signal, () => problem("aborted", "the caller gave up"));
+  const loaded = unlessAborted(running, signal, () => problem("aborted", "it was given up"));
   await (timeoutMs ? within(loaded, timeoutMs, () => problem("acquire-timeout", `the runtime was not loaded within timeoutMs (${timeoutMs})`)) : loaded);
   return timeoutMs && Math.max(1, timeoutMs - (performance.now() - begun));
 }
@@ -37,7 +37,7 @@ export function within<T>(promise: Promise<T>, ms: number, late: () => unknown):
   let timer: ReturnType<typeof setTimeout>;
   return new Promise<T>((resolve, reject) => {
     promise.then(resolve, reject);
-    timer = setTimeout(() => reject(late()), ms);
+    timer = setTimeout(() => reject(late()), Math.min(ms, 2e9)); // setTimeout ends longer times at once
   }).finally(() => clearTimeout(timer));
 }
 

@@ -64,7 +64,7 @@ export function checkOpen(options: OpenOptions = {}, inBrowser = true): Opening 
   checkSignal(signal);
   if (typeof ownerName !== "string") throw invalid("ownerName", "must be a string");
   if (server !== undefined && (typeof server !== "object" || server === null)) throw invalid("server", "must be an object with a url");
-  if (server && ownerName.length > 64) throw invalid("ownerName", "must not be longer than 64 where there is a server");
+  if (server && ownerName.length > 64) throw invalid("ownerName", "must not be longer than 64 with a server");
   const at = server && inBrowser && address("server.url", server.url);
   if (at && !/^https?:$/.test(at.protocol)) throw invalid("server.url", "must begin with https: or http:");
   if (server?.token !== undefined && typeof server.token !== "function") throw invalid("server.token", "must be a function");
