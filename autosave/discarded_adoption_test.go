@@ -41,6 +41,19 @@ func (w *world) adopting(shelf *autosavetest.DraftStorage, prepare func(*writer)
 	return b
 }
 
+// committing is adopting, for a page that waits in the commit of the draft until the channel is closed.
+func (w *world) committing(shelf *autosavetest.DraftStorage) (*writer, chan<- struct{}) {
+	w.Helper()
+	goOn := make(chan struct{})
+	return w.adopting(shelf, func(b *writer) {
+		b.files.Before = func(operation string) {
+			if strings.HasPrefix(operation, "write history/") {
+				<-goOn
+			}
+		}
+	}), goOn
+}
+
 // The user discards a draft after the page has read it, and before the page makes it the content. The draft is gone.
 func TestDraftDiscardedBeforeItsAdoption(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
@@ -62,14 +75,7 @@ func TestDraftDiscardedBeforeItsAdoption(t *testing.T) {
 // The user discards a draft while the page makes it the content. It becomes the content, and the call says that there is no such draft.
 func TestDraftDiscardedDuringItsAdoption(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		goOn := make(chan struct{})
-		b := w.adopting(shelf, func(b *writer) {
-			b.files.Before = func(operation string) {
-				if strings.HasPrefix(operation, "write history/") {
-					<-goOn
-				}
-			}
-		})
+		b, goOn := w.committing(shelf)
 		result := make(chan error, 1)
 		go func() { result <- b.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard) }()
 		synctest.Wait()
@@ -86,14 +92,7 @@ func TestDraftDiscardedDuringItsAdoption(t *testing.T) {
 // The store does not answer while a draft becomes the content. A discard rejects within its limit, and the draft stays.
 func TestDraftDiscardedDuringAnAdoptionThatHangs(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		goOn := make(chan struct{})
-		b := w.adopting(shelf, func(b *writer) {
-			b.files.Before = func(operation string) {
-				if strings.HasPrefix(operation, "write history/") {
-					<-goOn
-				}
-			}
-		})
+		b, goOn := w.committing(shelf)
 		began := time.Now()
 		require.ErrorIs(t, b.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard), autosave.ErrWriteFailed)
 		assert.LessOrEqual(t, time.Since(began), 14*time.Second)

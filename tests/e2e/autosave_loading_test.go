@@ -111,57 +111,38 @@ func TestRestoreWaitsForEditor(t *testing.T) {
 	})
 }
 
-// The page of restore() is busy until the limit of the call, which rejects although the content is current by then. The page still shows its
-// own text, which becomes the content again.
-func TestRestoreWhoseAnswerComesTooLate(t *testing.T) {
-	t.Parallel()
-	w := open(t, quick)
-	eachHost(t, func(t *testing.T, host string) {
-		tab := w.editor(t, named(host, "late restore "+host, "Ann"), "")
-		tab.MustEval(`
-			type('one')
-			const first = await autosave.flushNow()
-			type(' two')
-			await autosave.flushNow()
-			const {setTimeout: real} = globalThis
-			globalThis.setTimeout = (run, ms, ...more) => real(run, ms > 14_000 ? 0 : ms, ...more)
-			result = await failure(autosave.restore(first.id))
-			globalThis.setTimeout = real
-			null`, nil)
-		assert.Equal(t, "write-failed", browser.Get[event](tab, "result")["code"])
-		tab.WaitFor("heard('saved').length >= 3", browser.Limit)
-		tab.MustEval("await autosave.flushNow(); null", nil)
-		assert.Equal(t, "one two", browser.Get[string](tab, "text"))
-		assert.Equal(t, "one two", browser.Get[string](tab, "current()"))
-		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
-		tab.Quiet()
-	})
-}
-
-// The limit of restore() comes between the news that the content is current and the answer. The page still shows its own text, which becomes
-// the content again.
+// The call of restore() rejects at its limit although the content is current. The page still shows its own text, which becomes the content
+// again.
 func TestRestoreThatFailsAfterItsContentIsCurrent(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
-	eachHost(t, func(t *testing.T, host string) {
-		tab := w.editor(t, named(host, "restore at the limit "+host, "Ann"), "")
-		tab.MustEval(`
-			type('one')
-			const first = await autosave.flushNow()
-			type(' two')
-			await autosave.flushNow()
-			const {setTimeout: real} = globalThis
-			let limit
+	for when, limits := range map[string]string{
+		"before the page can hear of it": "globalThis.setTimeout = (run, ms, ...more) => real(run, ms > 14_000 ? 0 : ms, ...more)",
+		"between the event and the answer of the call": `let limit
 			globalThis.setTimeout = (run, ms, ...more) => ms > 14_000 ? (limit = run, 0) : real(run, ms, ...more)
-			autosave.addEventListener('autosave:saved', () => limit(), {once: true})
-			result = await failure(autosave.restore(first.id))
-			globalThis.setTimeout = real
-			null`, nil)
-		assert.Equal(t, "write-failed", browser.Get[event](tab, "result")["code"])
-		tab.MustEval("await autosave.flushNow(); null", nil)
-		assert.Equal(t, "one two", browser.Get[string](tab, "text"))
-		assert.Equal(t, "one two", browser.Get[string](tab, "current()"))
-		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
-		tab.Quiet()
-	})
+			autosave.addEventListener('autosave:saved', () => limit(), {once: true})`,
+	} {
+		eachHost(t, func(t *testing.T, host string) {
+			t.Run(when, func(t *testing.T) {
+				tab := w.editor(t, named(host, "late restore "+when+host, "Ann"), "")
+				tab.MustEval(`
+					type('one')
+					const first = await autosave.flushNow()
+					type(' two')
+					await autosave.flushNow()
+					const {setTimeout: real} = globalThis
+					`+limits+`
+					result = await failure(autosave.restore(first.id))
+					globalThis.setTimeout = real
+					null`, nil)
+				assert.Equal(t, "write-failed", browser.Get[event](tab, "result")["code"])
+				tab.WaitFor("heard('saved').length >= 3", browser.Limit)
+				tab.MustEval("await autosave.flushNow(); null", nil)
+				assert.Equal(t, "one two", browser.Get[string](tab, "text"))
+				assert.Equal(t, "one two", browser.Get[string](tab, "current()"))
+				assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+				tab.Quiet()
+			})
+		})
+	}
 }
