@@ -8,6 +8,9 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 )
 
+// ReserveSize returns the size of the reserve file.
+func ReserveSize() int64 { return reserveSize() }
+
 // SetSizes makes log segments, the growth of the database and the number of entries between snapshots smaller for one
 // test.
 func SetSizes(t *testing.T, segment, grow int64, snapshots uint64) {
