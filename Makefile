@@ -116,7 +116,7 @@ test-docs: $(NPM) ## check every code block, name and command of the documentati
 
 test-e2e: build web/node_modules/.package-lock.json ## end-to-end tests in Chromium, over several tabs
 	go run ./web/build -tags faults -out .cache/faults -site .cache/faults
-	go test -count=1 -timeout 20m -p 2 -parallel 6 $(BROWSER_TESTS)
+	go test -count=1 -timeout 30m -p 2 -parallel 6 $(BROWSER_TESTS)
 
 test-package: build ## pack the package twice, and use it as its users do: in a Vite project, a plain page, a Go program; needs Node.js 20.19
 	@tools/need chromium
