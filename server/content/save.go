@@ -67,13 +67,13 @@ func (s *Store) remember(ctx context.Context, document string, before descriptio
 	case last.Token != token:
 		last = description{}
 	}
-	older := save.Order != 0 && save.Order <= last.Order || save.Draft != "" && save.Draft == last.Draft && save.Number <= last.Number
-	if older && stored {
-		return nil, unchanged, ErrStaleSave
+	d := description{Token: token, Draft: save.Draft, Number: save.Number, Order: save.Order}
+	repeated, err := d.follow(last)
+	if err != nil && stored {
+		return nil, unchanged, err
 	}
-	d := description{Token: token, Draft: last.Draft, Number: last.Number, Order: max(save.Order, last.Order)}
-	if save.Draft != "" && !older {
-		d.Draft, d.Number = save.Draft, save.Number
+	if repeated || err != nil || d.Draft == "" {
+		d.Draft, d.Number, d.Order = last.Draft, last.Number, max(d.Order, last.Order)
 	}
 	if token == 0 || d.Draft == "" && d.Order == 0 {
 		return nil, unchanged, nil

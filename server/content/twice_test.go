@@ -49,15 +49,22 @@ func (p *pausing) Put(ctx context.Context, name string, data []byte) error {
 // A server is suspended between a blob and its transaction, for so long that another server takes the blob for one that a crash has
 // left. The lock is kept alive through that server. The content that the first server then acknowledges can be read.
 func TestABlobThatIsSweptBeforeItsTransaction(t *testing.T) {
-	sweptBeforeItsTransaction(t, OrphanAge, 0)
+	sweptBeforeItsTransaction(t, OrphanAge, 0, 0)
+}
+
+// The suspension goes on until the mark of the sweep is forgotten.
+func TestABlobThatIsSweptLongBeforeItsTransaction(t *testing.T) {
+	sweptBeforeItsTransaction(t, OrphanAge, 0, 2*OrphanAge)
 }
 
 // The clock of the server that sweeps is ahead of the writer's, so it takes a new blob for an old one.
 func TestABlobThatIsSweptByAClockThatIsAhead(t *testing.T) {
-	sweptBeforeItsTransaction(t, time.Second, 2*OrphanAge)
+	sweptBeforeItsTransaction(t, time.Second, 2*OrphanAge, 0)
 }
 
-func sweptBeforeItsTransaction(t *testing.T, pause, ahead time.Duration) {
+// sweptBeforeItsTransaction suspends a server after it has written a blob: first for pause, then while another server sweeps whose
+// clock is ahead, then for rest.
+func sweptBeforeItsTransaction(t *testing.T, pause, ahead, rest time.Duration) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -74,6 +81,7 @@ func sweptBeforeItsTransaction(t *testing.T, pause, ahead time.Duration) {
 		suspended := New(Config{KV: store, Locks: table, Blobs: &pausing{files, sync.OnceFunc(func() {
 			time.Sleep(pause)
 			assert.NoError(t, other.Sweep(t.Context(), time.Now().Add(ahead)))
+			time.Sleep(rest)
 		})}})
 		_, err = suspended.Write(t.Context(), "r", Writer{Holder: "ann", Maker: "ann"}, lease.Token, Save{}, nil, []byte("text"))
 		require.NoError(t, err)

@@ -205,7 +205,7 @@ func (w *write) put(ctx context.Context, digest string) error {
 }
 
 // restore writes the blob again if it is gone after the transaction that names it. This process may have been suspended for so
-// long that Sweep of another server took the blob for one that a crash has left.
+// long that Sweep of another server took the blob for one that a crash has left, and that its mark is gone too.
 func (w *write) restore() error {
 	if time.Since(time.UnixMilli(w.d.Saved)) < commitWithin {
 		return nil
