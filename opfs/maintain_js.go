@@ -17,8 +17,8 @@ const (
 	fastest = 150 * time.Millisecond
 	slowest = 400 * time.Millisecond
 	resting = time.Second
-	// restingInterval is the interval of a client whose locks another mechanism keeps.
-	restingInterval = 5 * time.Second
+	// restingElsewhere is the interval of a client whose locks another mechanism keeps.
+	restingElsewhere = 5 * time.Second
 	// linger is how long a client without entries keeps its liveness file, because it often makes the next request too.
 	linger = time.Second
 	// sweeping is the interval at which a client looks for others that are gone.
@@ -112,7 +112,7 @@ func (m *maintenance) pause(base time.Duration) time.Duration {
 	case slices.ContainsFunc(m.steps.own, (*entry).bars):
 		return resting
 	case len(m.steps.own) > 1:
-		return restingInterval
+		return restingElsewhere
 	}
 	return max(shortest, linger-(m.steps.options.Clock.Now().Mono-m.steps.used))
 }

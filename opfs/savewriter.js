@@ -37,9 +37,9 @@ export class SaveWriter {
    * @param {string} index
    */
   prepare(id, root, name, index) {
-    const expected = this.#take(root);
-    const files = expected?.index === index && expected.name === name ? expected : opened(this.#make(root, name, index));
-    if (expected && files !== expected) closeAll(expected);
+    const preopened = this.#take(root);
+    const files = preopened?.index === index && preopened.name === name ? preopened : opened(this.#make(root, name, index));
+    if (preopened && files !== preopened) closeAll(preopened);
     const listing = bounded(files.making.then(({ folders }) => names(folders.index)));
     listing.catch(() => undefined); // store reports it
     this.#prepared.set(id, { ...files, listing });
@@ -56,11 +56,11 @@ export class SaveWriter {
     const before = this.#take(root);
     if (name && index) {
       const making = pause().then(() => this.#make(root, name, index)); // callers that wait for the previous save go first
-      const expected = { ...opened(making), name, index, timer: setTimeout(() => this.preopen(root), preopenMs) };
-      this.#preopened.set(root, expected);
+      const preopened = { ...opened(making), name, index, timer: setTimeout(() => this.preopen(root), preopenMs) };
+      this.#preopened.set(root, preopened);
       // The save itself tries again, but not to open a file that may still be opened.
-      expected.next.catch((error) => {
-        if (error.name !== "TimeoutError" && this.#preopened.get(root) === expected) this.preopen(root);
+      preopened.next.catch((error) => {
+        if (error.name !== "TimeoutError" && this.#preopened.get(root) === preopened) this.preopen(root);
       });
     }
     if (before) await closeAll(before);
@@ -128,10 +128,10 @@ export class SaveWriter {
 
   /** @param {string} root */
   #take(root) {
-    const expected = this.#preopened.get(root);
+    const preopened = this.#preopened.get(root);
     this.#preopened.delete(root);
-    clearTimeout(expected?.timer);
-    return expected;
+    clearTimeout(preopened?.timer);
+    return preopened;
   }
 
   /** @param {string} root @param {string} name @param {string} index */

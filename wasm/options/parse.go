@@ -96,7 +96,7 @@ func (p *parser) text() string {
 	return string(text)
 }
 
-// escapes are the letters after a backslash, and escaped what they stand for.
+// letters may follow a backslash; escaped are the characters that they stand for.
 const letters, escaped = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
 
 func (p *parser) escaped(text []byte) []byte {
