@@ -260,6 +260,19 @@ func (l *client) giveBack(ctx context.Context, c claim) error {
 	return err
 }
 
+// end releases the claim of a term whose lock of this machine is local. If that lock was stolen, the thief takes the claim over on the
+// server, before the waiters of other machines, unless it has given up: so the release comes later, for the claim alone.
+func (l *client) end(ctx context.Context, t *term, local lock.Grant) error {
+	switch {
+	case wait.Closed(t.passed):
+		return nil
+	case wait.Closed(local.Lost()):
+		time.AfterFunc(answerLimit, func() { _ = l.release(context.Background(), t.claim) }) // if it fails, the server lets the claim expire
+		return nil
+	}
+	return l.giveBack(ctx, t.claim)
+}
+
 // release fails if it is unknown whether the server has released the claim.
 func (l *client) release(ctx context.Context, c claim) error {
 	reply, err := l.send(ctx, Request{Method: "DELETE", Path: c.path, Token: c.token})

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -145,7 +144,7 @@ func (d *Document) Request(ctx context.Context, r lock.Request) (lock.Grant, err
 	d.mu.Lock()
 	d.present = present{claim: c}
 	d.mu.Unlock()
-	return &grant{d: d, local: local, claim: c, held: d.held.add(c)}, nil
+	return &grant{d: d, local: local, held: d.held.add(c)}, nil
 }
 
 // asking returns the request for the lock.
@@ -196,7 +195,6 @@ func (d *Document) Query(ctx context.Context) (lock.Snapshot, error) {
 type grant struct {
 	d     *Document
 	local lock.Grant
-	claim claim
 	held  *term
 	once  sync.Once
 }
@@ -213,9 +211,7 @@ func (g *grant) Look(context.Context, lock.Instant) error { return nil }
 // must not release that tab's lock.
 func (g *grant) Release(ctx context.Context) (err error) {
 	g.once.Do(func() {
-		if !wait.Closed(g.local.Lost()) && !wait.Closed(g.held.passed) {
-			err = g.d.giveBack(ctx, g.claim)
-		}
+		err = g.d.end(ctx, g.held, g.local)
 		g.d.held.remove(g.held)
 		err = errors.Join(err, g.local.Release(context.WithoutCancel(ctx)))
 	})

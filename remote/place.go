@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -64,14 +63,10 @@ func (p *place) Lost() <-chan struct{} { return p.held.lost }
 // Look implements [lock.Grant]. There is nothing to look at: the next renewal reports a loss.
 func (p *place) Look(context.Context, lock.Instant) error { return nil }
 
-// Release releases the lease, unless it was stolen here: then the thief takes it over on the server, before the waiters of
-// other machines. No other lease has its id, so the request can be repeated.
+// Release releases the lease. No other lease has its id, so the request can be repeated.
 func (p *place) Release(ctx context.Context) error {
 	p.client.held.remove(p.held)
-	if wait.Closed(p.held.passed) || wait.Closed(p.local.Lost()) {
-		return nil
-	}
-	return p.giveBack(ctx, p.claim)
+	return p.end(ctx, p.held, p.local)
 }
 
 // Claim implements [lock.Records]. The token is the server's.

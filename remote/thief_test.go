@@ -2,6 +2,7 @@ package remote_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,6 +62,38 @@ func TestStolenPlacePassesToTheThief(t *testing.T) {
 				require.ErrorIs(t, robbed.Err(), lock.ErrLost)
 				assert.Empty(t, waiting, "it waits behind the thief")
 				thief.release(lease)
+				require.NoError(t, <-waiting)
+			})
+		})
+	}
+}
+
+// A tab steals the lock of this machine and gives up before the server hears of it. The lease of the tab that it stole from ends on the server
+// soon, so that another machine need not wait for its TTL.
+func TestThiefThatGivesUpLeavesNoLeaseOnTheServer(t *testing.T) {
+	for name, opts := range map[string]lock.AcquireOptions{"document": {}, "place": at("x")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n, space := newInternet(), locktest.NewSpace()
+				var slow atomic.Bool
+				n.delay = func(r remote.Request) bool {
+					if slow.Load() && r.Method == "POST" {
+						time.Sleep(time.Second) // the thief gives up meanwhile
+					}
+					return false
+				}
+				victim, thief, other := open(t, n, space, "A", "a"), open(t, n, space, "A", "b"), open(t, n, locktest.NewSpace(), "B", "other")
+				robbed := victim.acquire(opts)
+				waiting := other.begin(context.Background(), waits(opts))
+				sleep(time.Second)
+				slow.Store(true)
+				theft := waits(opts)
+				theft.Steal, theft.Timeout = true, time.Millisecond
+				_, err := thief.Acquire(context.Background(), theft)
+				require.ErrorIs(t, err, lock.ErrTimeout)
+				require.ErrorIs(t, robbed.Err(), lock.ErrLost)
+				sleep(10 * time.Second)
+				require.Len(t, waiting, 1, "the server keeps a lease that nobody has")
 				require.NoError(t, <-waiting)
 			})
 		})
