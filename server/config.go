@@ -80,9 +80,10 @@ type Config struct {
 	Rate, NewRate, AddressRate, UserRate     float64
 	Burst, NewBurst, AddressBurst, UserBurst int
 	// MaxLocks, MaxWaiting and MaxTickets limit the locks, waiting requests and tickets of one session, and MaxDocuments the existing
-	// documents that it has created. 0 is no limit. LockAll lets any owner lock all documents at once.
-	MaxLocks, MaxWaiting, MaxTickets, MaxDocuments int
-	LockAll                                        bool
+	// documents that it has created. MaxSockets limits the sockets of one address. 0 is no limit.
+	MaxLocks, MaxWaiting, MaxTickets, MaxDocuments, MaxSockets int
+	// LockAll lets any owner lock all documents at once.
+	LockAll bool
 
 	// AccessLog logs each request, with an id.
 	AccessLog bool
@@ -116,7 +117,7 @@ func DefaultConfig() Config {
 		RoomGrace:   2 * time.Second, RoomIdle: 30 * time.Minute, RoomScan: 5 * time.Minute,
 		RoomHeartbeat: 5 * time.Second, RoomDead: 20 * time.Second,
 		Rate: 100, Burst: 200, NewRate: 100, NewBurst: 2000, AddressRate: 1000, AddressBurst: 5000, UserRate: 300, UserBurst: 1000,
-		MaxLocks: 20_000, MaxWaiting: 1000, MaxTickets: 20_000, MaxDocuments: 20_000,
+		MaxLocks: 20_000, MaxWaiting: 1000, MaxTickets: 20_000, MaxDocuments: 20_000, MaxSockets: 10_000,
 		HeaderLimit: 5 * time.Second, ReadLimit: 30 * time.Second, WriteLimit: 30 * time.Second,
 		StopLimit: 5 * time.Second, Drain: 2 * time.Second,
 		Log: slog.New(slog.DiscardHandler),

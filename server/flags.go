@@ -102,6 +102,7 @@ func (c *Config) limitFlags(f flagSet) {
 	f.IntVar(&c.MaxWaiting, "max-waiting", c.MaxWaiting, "requests of one session that may wait; 0 means no limit")
 	f.IntVar(&c.MaxTickets, "max-tickets", c.MaxTickets, "tickets of one session that are remembered; 0 means no limit")
 	f.IntVar(&c.MaxDocuments, "max-documents", c.MaxDocuments, "documents that one user, or one session without a user, may create; 0 means no limit")
+	f.IntVar(&c.MaxSockets, "max-sockets", c.MaxSockets, "open sockets of one address; 0 means no limit")
 	f.BoolVar(&c.LockAll, "lock-all", c.LockAll, "let anybody lock all documents at once, with the path documents")
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -296,4 +297,26 @@ func TestLimitsOfAUser(t *testing.T) {
 	deleted := one.with(remote.HeaderToken, strconv.FormatInt(first, 10)).do("DELETE", "/api/documents/a", nil)
 	require.Equal(t, http.StatusOK, deleted.status)
 	assert.Equal(t, http.StatusOK, other.save("b", other.lock("b"), "text").status)
+}
+
+// An address may have so many sockets open, of events and rooms together. One that ends makes room for another.
+func TestSocketsOfOneAddressHaveABound(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.MaxSockets = 2 })
+	const events, rooms = "/api/documents/r/events", "/ws"
+	open := func(path string) (*websocket.Conn, int) {
+		conn, response, err := websocket.Dial(t.Context(), s.URL+path, nil)
+		require.NotNil(t, response, err)
+		return conn, response.StatusCode
+	}
+	first, status := open(events)
+	require.Equal(t, http.StatusSwitchingProtocols, status)
+	_, status = open(rooms)
+	require.Equal(t, http.StatusSwitchingProtocols, status)
+	for _, path := range []string{events, rooms} {
+		_, status = open(path)
+		assert.Equal(t, http.StatusTooManyRequests, status, path)
+	}
+	require.NoError(t, first.CloseNow())
+	require.Eventually(t, func() bool { _, status = open(rooms); return status == http.StatusSwitchingProtocols }, 30*time.Second, time.Millisecond)
 }

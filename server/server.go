@@ -195,7 +195,7 @@ func (s *Server) openAPI(ctx context.Context, counts *metrics.Metrics, contents 
 		Rate: c.Rate, Burst: c.Burst, NewRate: c.NewRate, NewBurst: c.NewBurst,
 		AddressRate: c.AddressRate, AddressBurst: c.AddressBurst, UserRate: c.UserRate, UserBurst: c.UserBurst, Address: trusted.Address, LockAll: c.LockAll,
 		Policy: s.policy(who.Users), SignIn: who.Users.Enabled(), Provider: s.provider, Audit: s.audit,
-		MaxContent: c.MaxContent,
+		MaxContent: c.MaxContent, MaxSockets: c.MaxSockets,
 	})
 	return err
 }
@@ -330,7 +330,7 @@ func (s *Server) tidy(ctx context.Context, contents *content.Store) {
 
 func (s *Server) routes(registry *prometheus.Registry, site http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /ws", s.rooms)
+	mux.Handle("GET /ws", s.api.CountSockets(s.rooms))
 	mux.Handle(wopi.Prefix, s.wopi)
 	mux.HandleFunc("/ws", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Allow", "GET")

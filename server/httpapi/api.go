@@ -58,6 +58,8 @@ type Config struct {
 	UserBurst int
 	// Address returns the address of the client; nil means the other end of its connection.
 	Address func(*http.Request) string
+	// MaxSockets limits the sockets of one address; 0 is no limit.
+	MaxSockets int
 	// MaxContent is the maximum size of a content in bytes.
 	MaxContent int64
 	// LockAll allows a lock on all documents at once.
@@ -90,7 +92,8 @@ type API struct {
 	calls   []string // the patterns of all calls
 
 	backups sync.Mutex // held while a backup runs
-	bodies  bodies
+	bodies  counts     // of writes, in memory
+	open    counts     // sockets
 	mu      sync.Mutex // orders the sockets that begin before those that Drain refuses
 	sockets sync.WaitGroup
 	drain   context.Context // ends when the sockets must end

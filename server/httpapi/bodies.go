@@ -3,37 +3,10 @@ package httpapi
 import (
 	"io"
 	"net/http"
-	"sync"
 )
 
 // bodiesAtOnce is how many large bodies of one address the server has in memory at once. A body is large above maxBody.
 const bodiesAtOnce = 32
-
-// bodies counts the large bodies in memory, by the addresses that sent them.
-type bodies struct {
-	mu sync.Mutex
-	of map[string]int
-}
-
-// begin counts a body until end is called. It fails if the address has as many as it may.
-func (b *bodies) begin(address string) (end func(), err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.of[address] >= bodiesAtOnce {
-		return nil, &rateError{1}
-	}
-	if b.of == nil {
-		b.of = make(map[string]int)
-	}
-	b.of[address]++
-	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.of[address]--; b.of[address] == 0 {
-			delete(b.of, address)
-		}
-	}, nil
-}
 
 // ReadContent reads the body of a write. A large body is read only if may, which can be nil, returns no error and if the address
 // has not too many such bodies in memory. The caller calls end when it no longer needs the bytes.
@@ -48,10 +21,13 @@ func (a *API) ReadContent(w http.ResponseWriter, r *http.Request, may func() err
 			err = may()
 		}
 		if err == nil {
-			end, err = a.bodies.begin(a.network(r))
+			var ok bool
+			if end, ok = a.bodies.begin(a.network(r), bodiesAtOnce); !ok {
+				err = &rateError{1}
+			}
 		}
 		if err != nil {
-			a.discard(r, body)
+			discard(r, body)
 			return nil, nil, err
 		}
 	}
@@ -64,7 +40,7 @@ func (a *API) ReadContent(w http.ResponseWriter, r *http.Request, may func() err
 
 // discard reads a refused body without keeping it: many clients read no response before they have sent everything. A client
 // that waits for a first response has sent nothing.
-func (a *API) discard(r *http.Request, body io.Reader) {
+func discard(r *http.Request, body io.Reader) {
 	if r.Header.Get("Expect") == "" {
 		_, _ = io.Copy(io.Discard, body)
 	}

@@ -33,6 +33,11 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, s sessions.Se
 		w.Header().Set("Upgrade", "websocket")
 		return errUpgrade
 	}
+	end, ok := a.open.begin(a.network(r), a.MaxSockets)
+	if !ok {
+		return errTooManySockets
+	}
+	defer end()
 	if !a.beginSocket() {
 		return errUnavailable
 	}

@@ -68,7 +68,7 @@ func startServer(binary string, flags ...string) (*server, error) {
 // run starts the process and waits until it is ready.
 func (s *server) run() error {
 	s.process = exec.Command(s.binary, append([]string{"serve", "--addr", s.addr, "--data-dir", filepath.Join(s.dir, "data"),
-		"--rate", "0", "--new-rate", "0", "--address-rate", "0", "--user-rate", "0", "--max-wait", "5m", "--max-locks", "0", "--max-tickets", "0", "--max-documents", "0", "--log-level", "error"}, s.flags...)...)
+		"--rate", "0", "--new-rate", "0", "--address-rate", "0", "--user-rate", "0", "--max-wait", "5m", "--max-locks", "0", "--max-tickets", "0", "--max-documents", "0", "--max-sockets", "0", "--log-level", "error"}, s.flags...)...)
 	s.process.Stderr = os.Stderr
 	begin := time.Now()
 	if err := s.process.Start(); err != nil {
