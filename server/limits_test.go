@@ -145,6 +145,15 @@ func TestDotsAreNoDocuments(t *testing.T) {
 	}
 }
 
+// A query that cannot be read is refused, not left out: a request that wants to wait would not wait.
+func TestMalformedQueryIsRefused(t *testing.T) {
+	t.Parallel()
+	ann := start(t, nil).as(t, "ann")
+	for _, query := range []string{"wait_ms=%zz", "ticket=a;wait_ms=1", "wait_ms=1&x=%"} {
+		assertError(t, ann.do("POST", lockOf("r")+"?"+query, nil), http.StatusBadRequest, "invalid_request")
+	}
+}
+
 func TestRoomSocketNeedsGET(t *testing.T) {
 	t.Parallel()
 	a := start(t, nil).as(t, "ann").do("POST", "/ws", nil)

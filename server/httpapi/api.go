@@ -213,10 +213,22 @@ func (a *API) guard(f serve) http.Handler {
 		if !ok {
 			return
 		}
-		if err := f(w, r, session); err != nil {
+		err := readableQuery(r)
+		if err == nil {
+			err = f(w, r, session)
+		}
+		if err != nil {
 			a.Fail(w, r, session, err)
 		}
 	})
+}
+
+// readableQuery fails if r.URL.Query would leave out what it cannot read.
+func readableQuery(r *http.Request) error {
+	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil {
+		return invalid("The query of the URL is malformed: " + err.Error() + ".")
+	}
+	return nil
 }
 
 // Fail responds with an error. A refusal goes to the audit log.
