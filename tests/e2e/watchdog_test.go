@@ -16,13 +16,18 @@ import (
 // busy.
 const noticed = 15_000.0
 
-// ways are the ways in which a worker stops answering. After the first two, calls of the file storage never return.
+// stuckIn makes a call of the file storage never return. The worker sleeps meanwhile, so that it takes no processor time from other tests.
+func stuckIn(call string) string {
+	return "FileSystemSyncAccessHandle.prototype." + call + " = () => Atomics.wait(new Int32Array(new WebAssembly.Memory({initial: 1, maximum: 1, shared: true}).buffer), 0, 0); null"
+}
+
+// ways are the ways in which a worker stops answering.
 var ways = map[string]string{
 	"ended":          "self.close()",
-	"stuck in write": "FileSystemSyncAccessHandle.prototype.write = () => { for (;;); }; null",
-	"stuck in flush": "FileSystemSyncAccessHandle.prototype.flush = () => { for (;;); }; null",
-	"stuck in read":  "FileSystemSyncAccessHandle.prototype.read = () => { for (;;); }; null",
-	"stuck in close": "FileSystemSyncAccessHandle.prototype.close = () => { for (;;); }; null",
+	"stuck in write": stuckIn("write"),
+	"stuck in flush": stuckIn("flush"),
+	"stuck in read":  stuckIn("read"),
+	"stuck in close": stuckIn("close"),
 }
 
 // A dead or stuck worker is replaced: every pending call settles, and the same Holdfast continues.
