@@ -3,8 +3,10 @@ package e2e
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
@@ -20,8 +22,9 @@ func TestModuleThatDoesNotArrive(t *testing.T) {
 	}{{"autosave", true}, {"preview", false}, {"early", false}} {
 		for _, host := range turns(i, "worker", "page") {
 			t.Run(c.name+"/"+host, func(t *testing.T) {
-				works := make(chan struct{})
-				n.fail("/holdfast-"+c.name+".js", func(http.ResponseWriter, *http.Request) {
+				path, works := "/holdfast-"+c.name+".js", make(chan struct{})
+				n.count(path) // forgets the requests of the test before
+				n.fail(path, func(http.ResponseWriter, *http.Request) {
 					<-works
 					panic(http.ErrAbortHandler) // ends the connection
 				})
@@ -29,16 +32,25 @@ func TestModuleThatDoesNotArrive(t *testing.T) {
 				begin(tab, "")
 				tab.MustEval(handles, nil)
 				tab.MustEval(`
-					const real = setTimeout
-					globalThis.setTimeout = (run, ms, ...args) => real(run, ms === 30_000 ? 1000 : ms, ...args) // the limit of a download
+					const set = setTimeout, clear = clearTimeout
+					globalThis.limits = new Map() // those of downloads that run
+					globalThis.setTimeout = (run, ms, ...args) => {
+						const id = set(run, ms, ...args)
+						if (ms === 30_000) limits.set(id, run)
+						return id
+					}
+					globalThis.clearTimeout = id => { limits.delete(id); clear(id) }
 					hf = createHoldfast(`+at(host, "stalled "+c.name+" "+host)+`)
 					globalThis.outcome = undefined
 					hf.initAutoSave(() => text).then(made => { globalThis.made = made; outcome = made.readOnly ? 'reads' : 'edits' }, ({code}) => { outcome = code })
 					null`, nil)
+				require.Eventually(t, func() bool { return n.count(path) > 0 }, browser.Limit, 10*time.Millisecond)
+				tab.WaitFor("limits.size === 1", browser.Limit) // everything else has arrived
+				tab.MustEval("const [[id, run]] = limits; clearTimeout(id); run(); null", nil)
 				tab.WaitFor("outcome", browser.Limit)
 				assert.Equal(t, map[bool]string{true: "load-failed", false: "edits"}[c.needed], browser.Get[string](tab, "outcome"))
 				close(works)
-				tab.MustEval("await import('/holdfast-"+c.name+".js').catch(() => null)", nil) // the download that has ended
+				tab.MustEval("await import('"+path+"').catch(() => null)", nil) // the download that has ended
 				tab.MustEval("globalThis.made ??= await hf.initAutoSave(() => text); text = 'typed'; made.markDirty(); await made.flushNow(); null", nil)
 				assert.Equal(t, "typed", browser.Get[string](tab, "new TextDecoder().decode(await made.read('current'))"))
 				tab.MustEval("await hf.close(); null", nil)
