@@ -21,13 +21,21 @@ type upload struct {
 }
 
 func (c client) upload(document string, token int64, size int) upload {
+	return c.withToken(token).begin("PUT", contentOf(document), size)
+}
+
+// begin sends the header of a request with a body of that size.
+func (c client) begin(method, path string, size int) upload {
 	c.t.Helper()
 	address := strings.TrimPrefix(c.base, "http://")
 	conn, err := (&net.Dialer{}).DialContext(c.t.Context(), "tcp", address)
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { _ = conn.Close() })
-	_, err = fmt.Fprintf(conn, "PUT %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nHoldfast-Token: %d\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n",
-		contentOf(document), address, c.secret, token, size)
+	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\nExpect: 100-continue\r\n",
+		method, path, address, c.secret, size)
+	require.NoError(c.t, err)
+	require.NoError(c.t, c.header.Write(conn))
+	_, err = conn.Write([]byte("\r\n"))
 	require.NoError(c.t, err)
 	return upload{conn, bufio.NewReader(conn)}
 }
@@ -69,4 +77,38 @@ func TestLargeBodiesInMemoryAreBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, begun[0].status(t))
 	assert.Equal(t, http.StatusContinue, ann.upload("r", token, large).status(t), "one has ended")
+}
+
+// Other programs than web editors send large files. Where a lock is in the way, the server does not ask for one.
+func TestLargeFilesAreRefusedBeforeTheyAreSent(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.MaxContent = 1 << 20 })
+	ann, bob := s.as(t, "ann"), s.as(t, "bob")
+	const large = 1 << 20
+	ann.status(http.StatusCreated, "MKCOL /dav/c", "MKCOL /dav/c/d", "PUT /dav/c/r text", "PUT /dav/plan.docx text")
+	for depth, refused := range map[string][]string{"0": {"/dav/c/new"}, "infinity": {"/dav/c/new", "/dav/c/r", "/dav/c/d/new"}} {
+		token := ann.davLock("/dav/c", "exclusive", depth)
+		for _, path := range refused {
+			assert.Equal(t, http.StatusLocked, bob.begin("PUT", path, large).status(t), "%s under depth %s", path, depth)
+			assert.Equal(t, http.StatusContinue, ann.with("If", "</dav/c> (<"+token+">)").begin("PUT", path, large).status(t), "%s under depth %s", path, depth)
+		}
+		if depth == "0" {
+			assert.Equal(t, http.StatusContinue, bob.begin("PUT", "/dav/c/r", large).status(t), "the content of a member")
+		}
+		ann.with("Lock-Token", "<"+token+">").status(http.StatusNoContent, "UNLOCK /dav/c")
+	}
+	held := ann.davLock("/dav/c/r", "shared", "0")
+	assert.Equal(t, http.StatusLocked, bob.begin("PUT", "/dav/c/r", large).status(t))
+	bobs := bob.davLock("/dav/c/r", "shared", "0")
+	assert.Equal(t, http.StatusContinue, bob.under(bobs).begin("PUT", "/dav/c/r", large).status(t), "one of several shared locks")
+	assert.Equal(t, http.StatusLocked, bob.begin("PUT", "/dav/c/r", large).status(t), "a lock that is not submitted")
+	assert.NotEqual(t, held, bobs)
+
+	office := func(lock string) int {
+		return ann.with("X-WOPI-Override", "PUT").with("X-WOPI-Lock", lock).begin("POST", "/wopi/files/plan.docx/contents", large).status(t)
+	}
+	assert.Equal(t, http.StatusConflict, office(""), "a file with content needs a lock")
+	require.Equal(t, http.StatusOK, ann.wopi("LOCK", "one", "", nil).status)
+	assert.Equal(t, http.StatusContinue, office("one"))
+	assert.Equal(t, http.StatusConflict, office("two"))
 }

@@ -48,15 +48,15 @@ func (h *Handler) put(c *call) error {
 	if err := h.mayPut(c, n); err != nil {
 		return err
 	}
-	data, end, err := h.API.ReadContent(c.w, c.r, nil)
-	if err != nil {
-		return err
-	}
-	defer end()
 	what := theContent
 	if n.kind == missing {
 		what = theEntry
 	}
+	data, end, err := h.API.ReadContent(c.w, c.r, func() error { return h.inTheWay(c, n.place, what) })
+	if err != nil {
+		return err
+	}
+	defer end()
 	g, n, err := h.changing(c, n.place, what)
 	if err != nil {
 		return err

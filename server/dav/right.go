@@ -44,39 +44,16 @@ const (
 // mayChange returns the right to change a place. The caller ends it.
 func (h *Handler) mayChange(c *call, p place, what scope) (*right, error) {
 	g := &right{Handler: h, call: c, place: p, scope: what, since: time.Now()}
-	path := p.path()
-	if what == theProperties {
-		path = p.members()
-	}
 	ctx := c.r.Context()
-	if _, err := g.checkMembers(ctx); err != nil {
-		return nil, err
+	around, err := g.around(ctx)
+	if err != nil || g.lease.Token != 0 {
+		return g, err
 	}
-	leases, err := h.leases(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	var inside []int64 // the program's own locks below, or on the members
-	others := false
-	for _, l := range leases {
-		mine := owned(c.session, c.submitted, l)
-		switch {
-		case mine && (above(l, p) || what == theProperties && covers(l, p)):
-			g.lease = l
-		case mine:
-			inside = append(inside, l.Token)
-		default:
-			others = true
-		}
-	}
-	if g.lease.Token != 0 {
-		return g, g.othersAbsent(leases)
-	}
-	if others && len(inside) > 0 {
-		return nil, h.locked(c.session, p, leases) // otherwise the acquisition would end the program's own locks in vain
+	if len(around.others) > 0 && len(around.inside) > 0 {
+		return nil, h.locked(c.session, p, around.all) // otherwise the acquisition would end the program's own locks in vain
 	}
 	request := locks.Request{
-		Paths: []locks.Path{path}, TTL: h.LockTTL, Note: noteChange, Exact: len(inside) > 0, Replace: inside,
+		Paths: []locks.Path{g.path()}, TTL: h.LockTTL, Note: noteChange, Exact: len(around.inside) > 0, Replace: around.inside,
 	}
 	if request.Holder, err = httpapi.Holder(c.session, ""); err != nil {
 		return nil, err
@@ -92,11 +69,68 @@ func (h *Handler) mayChange(c *call, p place, what scope) (*right, error) {
 	return g, nil
 }
 
+// inTheWay returns the error of a change that a lock of another program forbids now.
+func (h *Handler) inTheWay(c *call, p place, what scope) error {
+	g := &right{Handler: h, call: c, place: p, scope: what}
+	around, err := g.around(c.r.Context())
+	if err != nil || g.lease.Token != 0 {
+		return err
+	}
+	if slices.ContainsFunc(around.others, lasting) {
+		return h.locked(c.session, p, around.all)
+	}
+	return nil
+}
+
+// lasting reports whether a lock is more than that of one change.
+func lasting(l locks.Lease) bool { return l.Note != noteChange }
+
+// path is what a change locks.
+func (g *right) path() locks.Path {
+	if g.scope == theProperties {
+		return g.place.members()
+	}
+	return g.place.path()
+}
+
+// around are the locks on a place, on the collections around it and on what is in it.
+type around struct {
+	all    []locks.Lease
+	inside []int64 // the program's own ones below the place, or on its members
+	others []locks.Lease
+}
+
+// around finds the locks. One of the program that covers the whole change becomes the lease of g. An error says that another one forbids
+// the change all the same.
+func (g *right) around(ctx context.Context) (found around, err error) {
+	if _, err := g.checkMembers(ctx); err != nil {
+		return found, err
+	}
+	if found.all, err = g.leases(ctx, g.path()); err != nil {
+		return found, err
+	}
+	for _, l := range found.all {
+		mine := owned(g.call.session, g.call.submitted, l)
+		switch {
+		case mine && (above(l, g.place) || g.scope == theProperties && covers(l, g.place)):
+			g.lease = l
+		case mine:
+			found.inside = append(found.inside, l.Token)
+		default:
+			found.others = append(found.others, l)
+		}
+	}
+	if g.lease.Token != 0 {
+		err = g.othersAbsent(found.all)
+	}
+	return found, err
+}
+
 // acquire acquires a lock. If only other changes hold it, it waits for them.
 func (h *Handler) acquire(ctx context.Context, r locks.Request) (locks.Lease, error) {
 	lease, err := h.Locks.Acquire(ctx, r)
 	var denied *locks.DeniedError
-	if !errors.As(err, &denied) || slices.ContainsFunc(denied.Holders, func(l locks.Lease) bool { return l.Note != noteChange }) {
+	if !errors.As(err, &denied) || slices.ContainsFunc(denied.Holders, lasting) {
 		return lease, err
 	}
 	r.Wait = changeWait

@@ -171,26 +171,22 @@ func (h *Handler) putFile(c *call) error {
 	if err := h.API.May(c.session, locks.Document(c.id), policy.Write); err != nil {
 		return err
 	}
-	data, end, err := h.API.ReadContent(c.w, c.r, nil)
+	data, end, err := h.API.ReadContent(c.w, c.r, func() error { _, err := h.mayPut(c); return err })
 	if err != nil {
 		return err
 	}
 	defer end()
-	now, err := h.current(c)
+	now, err := h.mayPut(c)
 	if err != nil {
 		return err
 	}
 	expected := content.Expected(nil)
-	switch {
-	case now.held && now.ours && now.id == lockHeader(c.r):
-	case !now.held && lockHeader(c.r) == "" && c.info.Size == 0:
+	if !now.held {
 		if now.lease, err = h.acquire(c, h.LockTTL, noteChange, 0); err != nil {
 			return h.denied(c, err)
 		}
 		defer func() { _ = h.API.Release(c.r, now.lease) }() // otherwise it expires
 		expected = empty
-	default:
-		return now.mismatch(c)
 	}
 	by := h.API.Writer(c.session, c.id)
 	by.Holder = now.lease.Holder.ID
@@ -204,6 +200,19 @@ func (h *Handler) putFile(c *call) error {
 	c.w.Header().Set(versionHeader, info.Generation)
 	httpapi.WriteJSON(c.w, http.StatusOK, saved{LastModifiedTime: info.SavedAt.UTC().Format(timeFormat)})
 	return nil
+}
+
+// mayPut returns the lock under which a PutFile saves, if its client has that lock or needs none.
+func (h *Handler) mayPut(c *call) (lockState, error) {
+	now, err := h.current(c)
+	if err != nil {
+		return now, err
+	}
+	id := lockHeader(c.r)
+	if now.ours && now.id == id || !now.held && id == "" && c.info.Size == 0 {
+		return now, nil
+	}
+	return now, now.mismatch(c)
 }
 
 // empty is the expectation that a file is empty.
