@@ -3,71 +3,84 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
 )
 
 // Backup writes an archive of everything that the server has to w. It takes the permission "admin" for everything. It
-// fails with [ErrNotAllowed] and [ErrUnauthenticated] before it writes. Whether the archive is whole shows at its end:
-// "holdfast backup" checks that.
+// fails with [ErrNotAllowed] and [ErrUnauthenticated] before it writes, with [ErrUnreachable], also if the server sends nothing for a minute, with
+// [ErrAborted], and with an error of w. Whether the archive is whole shows at its end: "holdfast backup" checks that.
 func (c *Client) Backup(ctx context.Context, w io.Writer) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var body io.ReadCloser
+	var archive *arriving
 	_, err := c.until(ctx, time.Now().Add(c.config.Patience), func() (answer reply, err error) {
-		body, err = c.openBackup(ctx)
+		archive, err = c.openBackup(ctx)
 		return reply{}, err
 	})
 	if err != nil {
 		return named(err, "back up", c.base)
 	}
-	defer func() { _ = body.Close() }()
-	stalled := time.AfterFunc(contentLimit, func() { cancel(errors.New("the server has sent nothing for " + contentLimit.String())) })
-	defer stalled.Stop()
-	_, err = io.Copy(w, &alive{body, stalled})
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
+	defer archive.end()
+	_, err = io.Copy(w, archive)
+	if err != nil && archive.err == nil {
+		return fmt.Errorf("back up %s: the archive cannot be written: %w", c.base, err)
 	}
 	if err != nil {
-		return &Error{Operation: "back up", Resource: c.base, Code: ErrUnreachable.Code, Message: "the archive did not arrive whole", Err: err}
+		return named(c.failed(ctx, archive.ctx, fmt.Errorf("the archive did not arrive whole: %w", err)), "back up", c.base)
 	}
 	return nil
 }
 
 // openBackup returns the archive after a successful status.
-func (c *Client) openBackup(ctx context.Context) (io.ReadCloser, error) {
-	request, err := c.request(ctx, call{method: "GET", path: "/api/backup", session: c.owners.base})
+func (c *Client) openBackup(ctx context.Context) (*arriving, error) {
+	limited, cancel := context.WithCancelCause(ctx)
+	archive := &arriving{ctx: limited, cancel: cancel}
+	archive.stalled = time.AfterFunc(contentLimit, func() { cancel(errors.New("the server has sent nothing for " + contentLimit.String())) })
+	request, err := c.request(limited, call{method: "GET", path: "/api/backup", session: c.owners.base})
 	if err != nil {
+		archive.end()
 		return nil, err
 	}
 	response, err := c.http.Do(request)
 	if err == nil && response.StatusCode == http.StatusOK {
-		return response.Body, nil
+		archive.body = response.Body
+		return archive, nil
 	}
+	defer archive.end()
 	if err == nil {
+		archive.body = response.Body
 		var body []byte
-		body, err = io.ReadAll(io.LimitReader(response.Body, 64<<10))
-		_ = response.Body.Close()
-		if err == nil {
+		if body, err = io.ReadAll(io.LimitReader(archive, 64<<10)); err == nil {
 			_, err = read(response, body)
 			return nil, err
 		}
 	}
-	if ctx.Err() != nil {
-		return nil, aborted(ctx)
-	}
-	return nil, c.unreachable(err)
+	return nil, c.failed(ctx, limited, err)
 }
 
-// alive postpones a timer at each read.
-type alive struct {
-	io.Reader
+// arriving is the body of an answer. Its context ends when nothing of it arrives for contentLimit, and reading it fails then.
+type arriving struct {
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
 	stalled *time.Timer
+	body    io.ReadCloser // nil before the answer
+	err     error         // of reading it
 }
 
-func (a *alive) Read(p []byte) (int, error) {
-	n, err := a.Reader.Read(p)
+func (a *arriving) Read(p []byte) (int, error) {
+	n, err := a.body.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		a.err = err
+	}
 	a.stalled.Reset(contentLimit)
 	return n, err
+}
+
+func (a *arriving) end() {
+	a.stalled.Stop()
+	a.cancel(nil)
+	if a.body != nil {
+		_ = a.body.Close()
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -211,6 +212,48 @@ func TestPatienceEnds(t *testing.T) {
 		}
 	})
 }
+
+// A server that accepts the request for a backup and stays silent, before its answer or within it, does not hang the call.
+func TestSilentBackupEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for within, silent := range map[string]func(r *http.Request) (*http.Response, error){
+			"no answer": func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() },
+			"no end": func(r *http.Request) (*http.Response, error) {
+				body, sent := io.Pipe()
+				context.AfterFunc(r.Context(), func() { _ = sent.CloseWithError(r.Context().Err()) })
+				return &http.Response{StatusCode: http.StatusOK, Body: body}, nil
+			},
+		} {
+			c, err := client.New(client.Config{URL: "https://locks.test", Key: "very-secret", HTTP: &http.Client{Transport: transport(silent)}})
+			require.NoError(t, err)
+			begun := time.Now()
+			err = c.Backup(t.Context(), io.Discard)
+			require.ErrorIs(t, err, client.ErrUnreachable, within)
+			assert.Contains(t, err.Error(), "1m0s", within)
+			assert.Equal(t, time.Minute, time.Since(begun), within)
+
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			require.ErrorIs(t, c.Backup(ctx, io.Discard), client.ErrAborted, within)
+			cancel()
+			require.NoError(t, c.Close(t.Context()))
+		}
+	})
+}
+
+// A disk that is full is no fault of the server.
+func TestBackupThatCannotBeWritten(t *testing.T) {
+	c := (&network{answer: func(string, map[string]any) (int, any, error) { return http.StatusOK, "archive", nil }}).client(t)
+	read, write := io.Pipe()
+	require.NoError(t, read.CloseWithError(syscall.ENOSPC))
+	err := c.Backup(t.Context(), write)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	assert.NotErrorIs(t, err, client.ErrUnreachable)
+	assert.Contains(t, err.Error(), "back up https://locks.test: the archive cannot be written")
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
 // An answer of another server than Holdfast fails at once.
 func TestUnexpectedAnswers(t *testing.T) {

@@ -92,16 +92,17 @@ func (c *Client) try(ctx context.Context, r call) (reply, error) {
 			return read(response, body)
 		}
 	}
+	return reply{}, c.failed(ctx, limited, err)
+}
+
+// failed returns the error of a request without a whole answer: it was given up, its limited context has ended, or err.
+func (c *Client) failed(ctx, limited context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
-		return reply{}, aborted(ctx)
+		return aborted(ctx)
 	case limited.Err() != nil:
 		err = context.Cause(limited)
 	}
-	return reply{}, c.unreachable(err)
-}
-
-func (c *Client) unreachable(err error) error {
 	return &Error{Code: ErrUnreachable.Code, Message: "the server at " + c.base + " cannot be reached", Err: err}
 }
 
