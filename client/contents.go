@@ -105,19 +105,21 @@ func (c *Client) Put(ctx context.Context, f Fence, id string, data []byte, o Put
 // save names the next write of this client.
 func (c *Client) save() string { return c.draft + "/" + itoa(c.writes.Add(1)) }
 
-// Delete removes the content of a document, its history and its events; the lock stays. An administrator may leave the fence empty. It
-// fails like [Client.Put]. A document without content is no error.
+// Delete removes the content of a document, its history and its events; the lock stays. An administrator may leave the fence empty; that
+// request is sent once, because a second one could delete what the holder has saved since. Delete fails like [Client.Put]. A document without
+// content is no error.
 func (c *Client) Delete(ctx context.Context, f Fence, id string, o PutOptions) error {
 	path, err := documentPath("delete", id, "")
 	if err != nil {
 		return err
 	}
+	send := c.do
 	if f.Session == "" {
-		f.Session = c.owners.base
+		f.Session, send = c.owners.base, c.try
 	}
 	header := o.header()
 	header["Holdfast-Save"] = c.save() // a write that began before does not bring the document back
-	_, err = c.do(ctx, call{method: http.MethodDelete, path: path, session: f.Session, token: f.Token, header: header})
+	_, err = send(ctx, call{method: http.MethodDelete, path: path, session: f.Session, token: f.Token, header: header})
 	return named(err, "delete", "the document "+id)
 }
 

@@ -213,6 +213,19 @@ func TestPatienceEnds(t *testing.T) {
 	})
 }
 
+// An administrator's deletion whose answer is lost is not repeated: the holder may have saved again, and nobody has seen that content.
+func TestDeletionWithoutALockIsSentOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &network{answer: func(string, map[string]any) (int, any, error) { return 0, nil, errCut }}
+		c := n.client(t)
+		require.ErrorIs(t, c.Delete(t.Context(), client.Fence{}, "plan", client.PutOptions{}), client.ErrUnreachable)
+		assert.Len(t, n.sent, 1)
+		n.sent = nil
+		require.ErrorIs(t, c.Delete(t.Context(), client.Fence{Session: "s", Token: 7}, "plan", client.PutOptions{}), client.ErrUnreachable)
+		assert.Greater(t, len(n.sent), 1, "under a lock, nobody else saves")
+	})
+}
+
 // A server that accepts the request for a backup and stays silent, before its answer or within it, does not hang the call.
 func TestSilentBackupEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
