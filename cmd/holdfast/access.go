@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"os/user"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -70,6 +71,17 @@ func (a *access) open() (*client.Client, error) {
 		config.HTTP = &http.Client{Transport: transport}
 	}
 	return client.New(config)
+}
+
+// environment returns the variables that give the same access to another program, which may run in another folder.
+func (a *access) environment() []string {
+	list := []string{variable("server") + "=" + a.server}
+	for flag, file := range map[string]string{"api-key-file": a.keyFile, "ca": a.ca} {
+		if full, err := filepath.Abs(file); file != "" && err == nil {
+			list = append(list, variable(flag)+"="+full)
+		}
+	}
+	return list
 }
 
 // with calls f with a client, and ends the client.

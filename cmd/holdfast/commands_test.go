@@ -52,13 +52,18 @@ func serveUsers(t *testing.T, flags ...string) (*process, func(user string) term
 // start begins a command. Its output can be read when it has ended.
 func (u terminal) start(stdin string, args ...string) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
 	u.t.Helper()
+	cmd, stdout, stderr := u.prepare(stdin, args...)
+	require.NoError(u.t, cmd.Start())
+	u.t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd, stdout, stderr
+}
+
+func (u terminal) prepare(stdin string, args ...string) (*exec.Cmd, *bytes.Buffer, *bytes.Buffer) {
 	cmd := exec.Command(os.Args[0], args...)
 	// The shell that a test starts finds holdfast as "$HOLDFAST".
 	cmd.Env = append(append(os.Environ(), asCommand+"=yes", "GORACE=atexit_sleep_ms=0", "HOLDFAST="+os.Args[0]), u.env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &stdout, &stderr
-	require.NoError(u.t, cmd.Start())
-	u.t.Cleanup(func() { _ = cmd.Process.Kill() })
 	return cmd, &stdout, &stderr
 }
 
@@ -106,6 +111,18 @@ func TestLockRunsAProgram(t *testing.T) {
 	assert.Equal(t, exitSignal+9, ann.run("", "lock", "plan", "--wait", "0", "--", "sh", "-c", "kill -9 $$").code)
 	assert.Equal(t, exitNotFound, ann.run("", "lock", "plan", "--", "no-such-program").code)
 	assert.Equal(t, exitCannotRun, ann.run("", "lock", "plan", "--", t.TempDir()).code)
+}
+
+// A program under a lock speaks to the server as the command that has the lock, also from another folder.
+func TestProgramUnderALockKnowsTheServer(t *testing.T) {
+	t.Parallel()
+	p, _ := serveUsers(t)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "key"), []byte("ann-key\n"), 0o600))
+	cmd, _, stderr := terminal{t: t}.prepare("text", "lock", "plan", "--server", "http://"+p.addr, "--api-key-file", "key", "--", "sh", "-c", `cd / && "$HOLDFAST" put plan`)
+	cmd.Dir = dir
+	require.NoError(t, cmd.Start())
+	assert.Equal(t, 0, ended(t, cmd), stderr.String())
 }
 
 func TestLockExcludesOthers(t *testing.T) {

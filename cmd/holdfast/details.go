@@ -3,8 +3,8 @@ package main
 // details are the texts in the help of a command besides its flags.
 var details = map[string]string{
 	"serve": "Each flag is also an environment variable, and a line of the file that --config names: --data-dir is HOLDFAST_DATA_DIR and \"data-dir PATH\".\nThe command line overrides the environment, and the environment overrides the file.",
-	"lock": `CMD gets HOLDFAST_TOKEN, HOLDFAST_SESSION and HOLDFAST_SERVER in its environment, so that "holdfast put" in CMD writes under the
-lock. Several DOCs are locked all together or not at all. When the lock is lost, CMD and the processes that it has started get SIGTERM, and
+	"lock": `CMD gets HOLDFAST_TOKEN and HOLDFAST_SESSION in its environment, and the server and the API key of this command, so that "holdfast put" in CMD
+writes under the lock. Several DOCs are locked all together or not at all. When the lock is lost, CMD and the processes that it has started get SIGTERM, and
 SIGKILL after --grace. SIGTERM, SIGHUP, SIGINT and SIGQUIT go to CMD.
 
   holdfast lock plan --wait 30s -- ./import.sh

@@ -75,7 +75,8 @@ func (o *lockOptions) guarded(ctx context.Context, use call, lease *client.Lease
 	cmd := exec.Command(use.program[0], use.program[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = use.stdin, use.stdout, use.stderr
 	fence := lease.Fence()
-	cmd.Env = append(os.Environ(), "HOLDFAST_TOKEN="+strconv.FormatInt(fence.Token, 10), "HOLDFAST_SESSION="+fence.Session, "HOLDFAST_SERVER="+o.server)
+	cmd.Env = append(os.Environ(), "HOLDFAST_TOKEN="+strconv.FormatInt(fence.Token, 10), "HOLDFAST_SESSION="+fence.Session)
+	cmd.Env = append(cmd.Env, o.environment()...)
 	signals, stop := forwarded()
 	defer stop()
 	kill := prepareProcess(cmd)
