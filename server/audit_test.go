@@ -100,3 +100,17 @@ func TestAStoppingServerIsNotReady(t *testing.T) {
 	assert.Equal(t, http.StatusOK, ann.do("GET", "/healthz", nil).status)
 	assert.Positive(t, ann.lock("r"))
 }
+
+// A signal after the log was renamed makes the server write a new one.
+func TestReloadOpensTheAuditLogAnew(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.log")
+	s := start(t, func(c *server.Config) {
+		c.APIKeys, c.Audit = writeFile(t, keyLine("root", "")), path
+	})
+	require.NoError(t, os.Rename(path, path+".1"))
+	s.Reload()
+	entries := entriesOf(t, path)
+	require.NotEmpty(t, entries)
+	assert.Equal(t, audit.Reloaded, entries[0].Event)
+}

@@ -73,8 +73,12 @@ func (s *Server) policy(who users.Source) func() *policy.Policy {
 	return func() *policy.Policy { return policy.Anonymous }
 }
 
-// Reload reads the files of users and permissions again. A broken file is an error in the log, and its former content stays in force.
+// Reload reads the files of users and permissions again, and opens the audit log anew. A broken file is an error in the log, and its
+// former content stays in force.
 func (s *Server) Reload() {
+	if err := s.audit.Reopen(); err != nil {
+		s.config.Log.Error("the audit log cannot be opened anew; the former file stays in use", "error", err)
+	}
 	for _, f := range s.files {
 		s.reloaded(f, f.Reload())
 	}

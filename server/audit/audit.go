@@ -54,6 +54,8 @@ type line struct {
 
 // Log is an open log. A nil Log discards all entries.
 type Log struct {
+	path string
+
 	mu   sync.Mutex
 	file *os.File
 	prev string
@@ -66,11 +68,39 @@ func Open(path string) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{file: file}
+	l := &Log{path: path, file: file}
 	if err := l.resume(); err != nil {
 		return nil, errors.Join(fmt.Errorf("the audit log %s cannot be read: %w", path, err), file.Close())
 	}
 	return l, nil
+}
+
+// Reopen goes on in the file that has the path of the log now, if another program has renamed the former one. The chain goes on too. After
+// an error the former file stays in use.
+func (l *Log) Reopen() error {
+	if l == nil {
+		return nil
+	}
+	next, err := Open(l.path)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	former, err := l.file.Stat()
+	if err != nil {
+		return errors.Join(err, next.Close())
+	}
+	now, err := next.file.Stat()
+	if err != nil || os.SameFile(former, now) {
+		return errors.Join(err, next.Close())
+	}
+	if now.Size() == 0 {
+		next.prev = l.prev
+	}
+	err = l.file.Close()
+	l.file, l.prev, l.cut = next.file, next.prev, next.cut
+	return err
 }
 
 // resume finds the last line. One that a crash cut off is ended by the next write.

@@ -83,3 +83,38 @@ func TestCutLineIsPartOfTheChain(t *testing.T) {
 	assert.Equal(t, 3, strings.Count(string(text), "\n"))
 	require.NoError(t, check(t, path))
 }
+
+// A program that rotates logs renames the file and tells the server. The chain goes on in the new file.
+func TestChainGoesOnInANewFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	l, err := Open(path)
+	require.NoError(t, err)
+	write := func(reason string) { require.NoError(t, l.Write(Entry{Event: Break, Reason: reason}, false)) }
+	write("one")
+	require.NoError(t, l.Reopen(), "nothing has been renamed")
+	write("two")
+	require.NoError(t, os.Rename(path, path+".1"))
+	write("three")
+	require.NoError(t, l.Reopen())
+	write("four")
+	write("five")
+
+	before, err := os.ReadFile(path + ".1")
+	require.NoError(t, err)
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, 3, strings.Count(string(before), "\n"))
+	assert.Equal(t, 2, strings.Count(string(after), "\n"))
+	both := filepath.Join(t.TempDir(), "audit.log")
+	require.NoError(t, os.WriteFile(both, append(before, after...), 0o600))
+	require.NoError(t, check(t, both))
+
+	require.NoError(t, os.Rename(path, path+".2"))
+	require.NoError(t, os.Mkdir(path, 0o700))
+	require.ErrorContains(t, l.Reopen(), path)
+	write("six")
+	kept, err := os.ReadFile(path + ".2")
+	require.NoError(t, err)
+	assert.Contains(t, string(kept), "six", "where the new file cannot be opened")
+	require.NoError(t, l.Close())
+}
