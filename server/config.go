@@ -132,10 +132,14 @@ func (c *Config) check() error {
 		"lock-ttl": c.LockTTL, "sweep": c.Sweep, "max-wait": c.MaxWait, "ping": c.Ping, "history": c.History,
 		"instance-ttl": c.InstanceTTL, "header-limit": c.HeaderLimit, "read-limit": c.ReadLimit,
 		"write-limit": c.WriteLimit, "stop-limit": c.StopLimit,
+		"room-grace": c.RoomGrace, "room-idle": c.RoomIdle, "room-scan": c.RoomScan, "room-heartbeat": c.RoomHeartbeat, "room-dead": c.RoomDead,
 	} {
 		if d <= 0 {
 			return fmt.Errorf("--%s must be positive", name)
 		}
+	}
+	if c.RoomDead < 2*c.RoomHeartbeat {
+		return errors.New("--room-dead must be at least twice --room-heartbeat")
 	}
 	if c.Rate > 0 && c.Burst < 1 || c.NewRate > 0 && c.NewBurst < 1 || c.AddressRate > 0 && c.AddressBurst < 1 || c.UserRate > 0 && c.UserBurst < 1 {
 		return errors.New("--burst, --new-burst, --address-burst and --user-burst must be 1 or more")
