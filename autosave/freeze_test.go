@@ -130,10 +130,35 @@ func takeOverAndSave(t *testing.T, b *page) (loaded string) {
 	return loaded
 }
 
-// frozenLocker tells of a theft when the ice has gone.
+// A page is frozen while it loads, for less than the time between two heartbeats, and loses its lock. As it thaws, the content arrives
+// before the message that the lock was stolen. The page does not edit, not even for a moment.
+func TestFrozenWhileLoading(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		w.savedUnder(1, "saved")
+		a, cold := w.prepare("a"), &ice{}
+		a.files.Before = func(op string) {
+			if strings.HasPrefix(op, "read history") {
+				cold.freeze()
+			}
+			cold.pass()
+		}
+		a.options.Backends[0].Locker = &frozenLocker{Locker: w.space.Client("a"), ice: cold, late: 5 * time.Millisecond}
+		a.open()
+		w.thief()
+		w.sleep(900 * time.Millisecond)
+		require.Zero(t, a.count(autosave.EventEditable))
+		cold.melt()
+		w.sleep(time.Second)
+		assert.Zero(t, a.count(autosave.EventEditable))
+		assert.Equal(t, 1, a.count(autosave.EventReadonly))
+	})
+}
+
+// frozenLocker tells of a theft when the ice has gone, or so much later.
 type frozenLocker struct {
 	lock.Locker
-	ice *ice
+	ice  *ice
+	late time.Duration
 }
 
 type frozenGrant struct {
@@ -153,6 +178,7 @@ func (l *frozenLocker) Request(ctx context.Context, r lock.Request) (lock.Grant,
 		select {
 		case <-g.Lost():
 			l.ice.pass()
+			time.Sleep(l.late)
 			close(f.lost)
 		case <-f.over:
 		}

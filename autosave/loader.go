@@ -3,6 +3,7 @@ package autosave
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/lock"
 )
@@ -34,10 +35,14 @@ type loaded struct {
 	sides    []Conflict
 }
 
-// renewLate renews the lease if a heartbeat was due since began. A page that slept meanwhile may have lost its lease
-// without knowing.
+// promptly is how long a load takes at most that no freeze has interrupted. It is shorter than the half second in which a page that runs
+// notices that its lock was stolen.
+const promptly = 400 * time.Millisecond
+
+// renewLate renews the lease if the load has taken long since began. A page that was frozen meanwhile may have lost its lease, and may
+// receive the content before that message.
 func (l *loader) renewLate(ctx context.Context, began lock.Instant) error {
-	if l.Clock.Now().Since(began) < l.lease.HeartbeatInterval {
+	if l.Clock.Now().Since(began) < min(promptly, l.lease.HeartbeatInterval) {
 		return nil
 	}
 	return renew(ctx, l.lease)
