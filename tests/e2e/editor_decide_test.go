@@ -56,6 +56,22 @@ func TestEditorDecidesAboutChosenDraft(t *testing.T) {
 	tab.Quiet()
 }
 
+// The user chooses another draft, and copies before it is shown. The clipboard has the chosen draft.
+func TestEditorCopiesTheChosenDraft(t *testing.T) {
+	t.Parallel()
+	tab := decider(t, open(t, quick), "Ben", "Cleo")
+	tab.MustEval(`
+		globalThis.copied = undefined
+		navigator.clipboard.writeText = async text => { copied = text }
+		const other = [...$('decide-draft').options].find(option => !option.selected)
+		other.selected = true
+		$('decide-draft').dispatchEvent(new Event('change'))
+		$('decide-copy').click()`, nil)
+	tab.WaitFor("copied !== undefined", browser.Limit)
+	assert.Equal(t, browser.Get[string](tab, "/by (.*):/.exec(other.textContent)[1]"), browser.Get[string](tab, "copied"))
+	tab.Quiet()
+}
+
 // slowReading lets the page's AutoSaves return the content when the test calls the answers.
 const slowReading = `
 	const {createHoldfast} = await import('/holdfast.js')

@@ -45,7 +45,7 @@ export class Decide {
     this.#select.addEventListener("change", () => void this.#show());
     for (const radio of this.#radios) radio.addEventListener("change", () => this.#drawResult());
     this.#button("decide-use", (draft) => this.#decide(draft));
-    this.#button("decide-copy", () => navigator.clipboard.writeText(this.#sides?.mine ?? ""));
+    this.#button("decide-copy", async (draft) => navigator.clipboard.writeText((await this.#actions.sides(draft)).mine));
     this.#button("decide-discard", (draft) => this.#actions.discard(draft));
   }
 
