@@ -154,6 +154,19 @@ func TestMalformedQueryIsRefused(t *testing.T) {
 	}
 }
 
+// A malformed handshake gets an error of the API, and so does one that only a WebSocket can answer.
+func TestMalformedHandshakeIsRefused(t *testing.T) {
+	t.Parallel()
+	ann := start(t, nil).as(t, "ann").with("Connection", "Upgrade").with("Upgrade", "websocket")
+	const events = "/api/documents/r/events"
+	assertError(t, ann.do("GET", events, nil), http.StatusBadRequest, "invalid_request")
+	assertError(t, ann.with("Sec-WebSocket-Version", "13").do("GET", events, nil), http.StatusBadRequest, "invalid_request")
+	old := ann.with("Sec-WebSocket-Version", "8").with("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==").do("GET", events, nil)
+	assertError(t, old, http.StatusBadRequest, "invalid_request")
+	assert.Equal(t, "13", old.header.Get("Sec-WebSocket-Version"))
+	assertError(t, start(t, nil).as(t, "ann").do("GET", events, nil), http.StatusUpgradeRequired, "upgrade_required")
+}
+
 func TestRoomSocketNeedsGET(t *testing.T) {
 	t.Parallel()
 	a := start(t, nil).as(t, "ann").do("POST", "/ws", nil)

@@ -39,6 +39,7 @@ var (
 	errUnavailable = &apiError{http.StatusServiceUnavailable, "unavailable", "The store does not answer. Try again."}
 	errMethod      = &apiError{http.StatusMethodNotAllowed, "method_not_allowed", "This path has no such method."}
 	errInternal    = &apiError{http.StatusInternalServerError, "internal_error", "Something went wrong in the server."}
+	errHandshake   = &apiError{http.StatusBadRequest, "invalid_request", "This is no handshake of a WebSocket of version 13 (RFC 6455)."}
 	errUpgrade     = &apiError{http.StatusUpgradeRequired, "upgrade_required", "Events are a WebSocket."}
 	errDocumentID  = &apiError{http.StatusBadRequest, "invalid_request",
 		`A document's id has 1 to 128 characters of A-Z a-z 0-9 . _ ~ - and is not "." or "..".`}

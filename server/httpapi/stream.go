@@ -42,9 +42,9 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, s sessions.Se
 		return errUnavailable
 	}
 	defer a.sockets.Done()
-	conn, err := websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: a.Origins, Subprotocols: []string{users.SocketProtocol}})
+	conn, err := websocket.Accept(&handshake{w}, r, &websocket.AcceptOptions{OriginPatterns: a.Origins, Subprotocols: []string{users.SocketProtocol}})
 	if err != nil {
-		return nil // Accept has responded
+		return errHandshake
 	}
 	a.Metrics.Sockets.Inc()
 	defer a.Metrics.Sockets.Dec()
@@ -66,6 +66,19 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, s sessions.Se
 	a.closeStream(conn, err)
 	return nil
 }
+
+// handshake passes only the acceptance of a WebSocket on. The answer to a malformed request is an error of the API.
+type handshake struct{ http.ResponseWriter }
+
+func (h *handshake) Unwrap() http.ResponseWriter { return h.ResponseWriter }
+
+func (h *handshake) WriteHeader(status int) {
+	if status == http.StatusSwitchingProtocols {
+		h.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (h *handshake) Write(data []byte) (int, error) { return len(data), nil }
 
 // closeStream closes the socket of a stream that has ended with err, with the status for the client.
 func (a *API) closeStream(conn *websocket.Conn, err error) {
