@@ -46,32 +46,41 @@ func (c *Channel) Close() {
 
 // Post implements [lock.Channel].
 func (c *Channel) Post(m lock.Message) error {
-	message := map[string]any{"kind": string(m.Kind), "round": m.Round}
+	var o Object
+	o.Text("kind", string(m.Kind))
+	o.Text("round", m.Round)
 	if m.Kind == lock.WhoIsInTheWay {
-		message["initiator"], message["since"] = m.Probe.Initiator, millis(m.Probe.Since)
-		message["wants"], message["slots"] = all(m.Probe.Wants, encodeWant), m.Probe.Slots
+		o.Text("initiator", m.Probe.Initiator)
+		o.Whole("since", millis(m.Probe.Since))
+		o.Add("wants", List(m.Probe.Wants, encodeWant))
+		o.Flag("slots", m.Probe.Slots)
 	} else {
-		message["holders"] = all(m.Holders, func(h lock.Holder) any {
-			v := EncodeHolder(h)
-			v["wants"] = all(h.Wants, encodeWant)
-			return v
-		})
-		message["waiters"] = all(m.Waiters, func(w lock.Waiter) any {
-			v := EncodeWaiter(w)
-			v["held"], v["awaits"], v["here"] = all(w.Held, encodeWant), all(w.Awaits, encodeWant), w.HoldsLocal
-			return v
-		})
+		o.Add("holders", List(m.Holders, func(h lock.Holder) Text {
+			o := EncodeHolder(h)
+			o.Add("wants", List(h.Wants, encodeWant))
+			return o.JSON()
+		}))
+		o.Add("waiters", List(m.Waiters, func(w lock.Waiter) Text {
+			o := EncodeWaiter(w)
+			o.Add("held", List(w.Held, encodeWant))
+			o.Add("awaits", List(w.Awaits, encodeWant))
+			o.Flag("here", w.HoldsLocal)
+			return o.JSON()
+		}))
 	}
-	return c.post(message)
+	return c.post(&o)
 }
 
-func (c *Channel) post(message map[string]any) error {
-	_, err := c.value.Call("postMessage", message)
+func (c *Channel) post(message *Object) error {
+	value, err := message.JSON().Value()
+	if err == nil {
+		_, err = c.value.Call("postMessage", value)
+	}
 	return err
 }
 
 // encodeWant writes a want as the first letter of its mode and its name.
-func encodeWant(w lock.Want) any { return string(w.Mode[:1]) + w.Name }
+func encodeWant(w lock.Want) Text { return quoted(string(w.Mode[:1]) + w.Name) }
 
 func decodeWant(s string) (w lock.Want) {
 	if s != "" {
@@ -83,61 +92,50 @@ func decodeWant(s string) (w lock.Want) {
 	return w
 }
 
-// EncodePaths makes an array of arrays of text.
-func EncodePaths(paths [][]string) []any {
-	return all(paths, func(path []string) any { return all(path, func(s string) any { return s }) })
-}
-
-// EncodeHolder makes a HolderInfo of the declaration file.
-func EncodeHolder(h lock.Holder) map[string]any {
-	m := known(map[string]any{
-		"resource": h.Resource, "mode": string(h.Mode), "strategy": string(h.Strategy),
-		"ownerId": h.OwnerID, "ownerName": h.OwnerName, "leaseId": h.LeaseID, "token": h.Token,
-		"since": millis(h.Since), "expiresAt": millis(h.ExpiresAt), "within": h.Within,
-	})
-	place(m, h.Paths, h.Slots)
-	if h.Slots > 1 {
-		m["slot"] = h.Slot
+// EncodeHolder makes a HolderInfo of the declaration file. It leaves out unknown fields.
+func EncodeHolder(h lock.Holder) *Object {
+	o := &Object{}
+	o.Known("resource", h.Resource)
+	o.Known("mode", string(h.Mode))
+	o.Known("strategy", string(h.Strategy))
+	o.Known("ownerId", h.OwnerID)
+	o.Known("ownerName", h.OwnerName)
+	o.Known("leaseId", h.LeaseID)
+	o.Known("within", h.Within)
+	if h.Token != 0 {
+		o.Whole("token", h.Token)
 	}
-	return m
+	o.Moment("since", h.Since)
+	o.Moment("expiresAt", h.ExpiresAt)
+	place(o, h.Paths, h.Slots)
+	if h.Slots > 1 {
+		o.Whole("slot", int64(h.Slot))
+	}
+	return o
 }
 
 // EncodeWaiter makes a WaiterInfo of the declaration file, except for waitsFor.
-func EncodeWaiter(w lock.Waiter) map[string]any {
-	m := known(map[string]any{
-		"resource": w.Resource, "mode": string(w.Mode), "ownerId": w.OwnerID, "ownerName": w.OwnerName, "leaseId": w.LeaseID,
-		"since": millis(w.Since), "within": w.Within,
-	})
-	place(m, w.Paths, w.Slots)
-	return m
+func EncodeWaiter(w lock.Waiter) *Object {
+	o := &Object{}
+	o.Known("resource", w.Resource)
+	o.Known("mode", string(w.Mode))
+	o.Known("ownerId", w.OwnerID)
+	o.Known("ownerName", w.OwnerName)
+	o.Known("leaseId", w.LeaseID)
+	o.Known("within", w.Within)
+	o.Moment("since", w.Since)
+	place(o, w.Paths, w.Slots)
+	return o
 }
 
 // place adds the fields for the place of a lease.
-func place(m map[string]any, paths [][]string, slots int) {
+func place(o *Object, paths [][]string, slots int) {
 	if paths != nil {
-		m["paths"] = EncodePaths(paths)
+		o.Add("paths", Paths(paths))
 	}
 	if slots > 1 {
-		m["slots"] = slots
+		o.Whole("slots", int64(slots))
 	}
-}
-
-// known removes the fields whose value is unknown.
-func known(m map[string]any) map[string]any {
-	for name, v := range m {
-		if v == "" || v == int64(0) {
-			delete(m, name)
-		}
-	}
-	return m
-}
-
-func all[T any](items []T, encode func(T) any) []any {
-	values := make([]any, len(items))
-	for i, item := range items {
-		values[i] = encode(item)
-	}
-	return values
 }
 
 // Listen implements [lock.Channel].

@@ -13,13 +13,17 @@ type Edits struct{ *Channel }
 
 // Post implements [autosave.Channel].
 func (e Edits) Post(m autosave.Message) error {
-	message := known(map[string]any{
-		"kind": string(m.Kind), "round": m.Round, "from": m.From, "document": m.Document, "force": m.Force, "detail": m.Detail,
-	})
+	var o Object
+	o.Known("kind", string(m.Kind))
+	o.Known("round", m.Round)
+	o.Known("from", m.From)
+	o.Known("document", m.Document)
+	o.Known("detail", m.Detail)
+	o.Flag("force", m.Force)
 	if m.Kind == autosave.Edits {
-		message["holder"] = EncodeHolder(m.Holder)
+		o.Add("holder", EncodeHolder(m.Holder).JSON())
 	}
-	return e.post(message)
+	return e.post(&o)
 }
 
 // Listen implements [autosave.Channel]. Other scripts of the origin can post here too: a field that is missing or of

@@ -29,18 +29,25 @@ type asker struct {
 // askLimit bounds a question that has no limit of its own.
 const askLimit = 10 * time.Second
 
+// event returns an event without fields.
+func event(what string) *jsbridge.Object {
+	o := &jsbridge.Object{}
+	o.Text("type", what)
+	return o
+}
+
 // tell sends an event to the page.
-func (a *asker) tell(event map[string]any) {
-	event["saver"] = a.id
-	if event["content"] != nil || event["unsaved"] != nil || event["mine"] != nil { // bytes cross unchanged
-		_, _ = a.s.boot.Call("event", event)
-		return
+func (a *asker) tell(o *jsbridge.Object, bytes parts) {
+	o.Whole("saver", int64(a.id))
+	var with any
+	if len(bytes) > 0 {
+		with = map[string]any(bytes)
 	}
-	_, _ = a.s.boot.Call("events", string(jsbridge.JSON([]any{event})))
+	_, _ = a.s.boot.Call("events", "["+string(o.JSON())+"]", with)
 }
 
 // ask sends an event to the page and returns its answer: the argument of the page's call of answer.
-func (a *asker) ask(ctx context.Context, event map[string]any) (safejs.Value, error) {
+func (a *asker) ask(ctx context.Context, o *jsbridge.Object, bytes parts) (safejs.Value, error) {
 	q := &a.s.asked
 	answer := make(chan safejs.Value, 1)
 	q.mu.Lock()
@@ -56,8 +63,8 @@ func (a *asker) ask(ctx context.Context, event map[string]any) (safejs.Value, er
 		delete(q.waits, n)
 		q.mu.Unlock()
 	}()
-	event["ask"] = n
-	a.tell(event)
+	o.Whole("ask", int64(n))
+	a.tell(o, bytes)
 	select {
 	case v := <-answer:
 		if why := jsbridge.Property(v, "failed"); why != "" {
@@ -85,7 +92,7 @@ func (s *service) answer(args []safejs.Value) (any, error) {
 // token asks the page for the user's token at the server.
 func (s *service) token(ctx context.Context) (string, error) {
 	a := asker{s: s}
-	v, err := a.ask(ctx, map[string]any{"type": "token"})
+	v, err := a.ask(ctx, event("token"), nil)
 	if err != nil {
 		return "", err
 	}

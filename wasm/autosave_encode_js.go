@@ -10,75 +10,87 @@ import (
 // The values below go to the facade of AutoSave. Their fields are those of the declaration file, except for errors and
 // the lease, which the facade makes itself.
 
-func encodeAutosave(e autosave.Event) map[string]any {
-	m := map[string]any{"type": string(e.Type), "state": encodeSaverState(e.State)}
+func encodeAutosave(e autosave.Event) (*jsbridge.Object, parts) {
+	o, bytes := &jsbridge.Object{}, parts{}
+	o.Text("type", string(e.Type))
+	o.Add("state", encodeSaverState(e.State))
 	switch e.Type {
 	case autosave.EventSaved:
-		m["generation"] = encodeGeneration(*e.Generation)
+		o.Add("generation", encodeGeneration(*e.Generation))
 		if e.Generation.Draft != "" {
-			m["draft"], m["number"] = e.Generation.Draft, e.Generation.Number
+			o.Text("draft", e.Generation.Draft)
+			o.Whole("number", e.Generation.Number)
 		}
 	case autosave.EventReadonly:
-		m["reason"] = string(e.Reason)
+		o.Text("reason", string(e.Reason))
 		if e.Holder != nil {
-			m["holder"] = jsbridge.EncodeHolder(*e.Holder)
+			o.Add("holder", jsbridge.EncodeHolder(*e.Holder).JSON())
 		}
 	case autosave.EventPreview:
-		setBytes(m, "content", e.Content)
+		bytes.set("content", e.Content)
 	case autosave.EventEditable:
-		m["leaseId"], m["base"], m["drafts"] = e.LeaseID, e.Base, encodeDrafts(e.Drafts)
+		o.Text("leaseId", e.LeaseID)
+		o.Text("base", e.Base)
+		o.Add("drafts", jsbridge.List(e.Drafts, encodeDraft))
 		if e.Loaded {
-			setBytes(m, "content", e.Content)
+			bytes.set("content", e.Content)
 		}
 	case autosave.EventDraft:
-		m["draft"] = encodeDraft(*e.Draft)
+		o.Add("draft", encodeDraft(*e.Draft))
 	case autosave.EventConflict:
-		setConflict(m, *e.Conflict)
+		setConflict(o, bytes, *e.Conflict)
 	}
 	if e.Err != nil {
-		m["error"] = reason(e.Err)
+		o.Add("error", reason(e.Err))
 	}
 	if e.Unsaved != nil {
-		setBytes(m, "unsaved", e.Unsaved)
+		bytes.set("unsaved", e.Unsaved)
 	}
-	return m
+	return o, bytes
 }
 
-func setBytes(m map[string]any, name string, bytes []byte) {
+// parts are the fields of an event that are bytes, which cross unchanged beside its text.
+type parts map[string]any
+
+func (p parts) set(name string, bytes []byte) {
 	if array, err := jsbridge.Uint8Array(bytes); err == nil {
-		m[name] = array
+		p[name] = array
 	}
 }
 
-func encodeSaverState(s autosave.State) map[string]any {
-	m := map[string]any{"phase": string(s.Phase), "readOnly": s.ReadOnly, "pendingBytes": s.PendingBytes, "retryCount": s.RetryCount,
-		"storage": string(s.Storage), "drafts": s.Drafts}
+func encodeSaverState(s autosave.State) jsbridge.Text {
+	var o jsbridge.Object
+	o.Text("phase", string(s.Phase))
+	o.Flag("readOnly", s.ReadOnly)
+	o.Whole("pendingBytes", s.PendingBytes)
+	o.Whole("retryCount", int64(s.RetryCount))
+	o.Text("storage", string(s.Storage))
+	o.Whole("drafts", int64(s.Drafts))
 	if s.Storage == autosave.StorageServer {
-		m["online"] = s.Online
+		o.Flag("online", s.Online)
 	}
-	if !s.LastSuccess.IsZero() {
-		m["lastSuccessAt"] = s.LastSuccess.UnixMilli()
-	}
+	o.Moment("lastSuccessAt", s.LastSuccess)
 	if s.LastErr != nil {
-		m["lastError"] = reason(s.LastErr)
+		o.Add("lastError", reason(s.LastErr))
 	}
 	if s.QueuedGeneration != 0 {
-		m["queuedGeneration"] = s.QueuedGeneration
+		o.Whole("queuedGeneration", s.QueuedGeneration)
 	}
 	if s.Holder != nil {
-		m["holder"] = jsbridge.EncodeHolder(*s.Holder)
+		o.Add("holder", jsbridge.EncodeHolder(*s.Holder).JSON())
 	}
-	return m
+	return o.JSON()
 }
 
-func encodeGeneration(g autosave.Generation) map[string]any {
-	m := map[string]any{"id": g.ID, "savedAt": g.SavedAt.UnixMilli(), "bytes": g.Bytes, "token": g.Token,
-		"sha256": g.SHA256, "current": g.Current}
-	if g.Name != "" {
-		m["name"] = g.Name
-	}
-	if g.OwnerName != "" {
-		m["ownerName"] = g.OwnerName
-	}
-	return m
+func encodeGeneration(g autosave.Generation) jsbridge.Text {
+	var o jsbridge.Object
+	o.Text("id", g.ID)
+	o.Whole("savedAt", g.SavedAt.UnixMilli())
+	o.Whole("bytes", g.Bytes)
+	o.Whole("token", g.Token)
+	o.Text("sha256", g.SHA256)
+	o.Flag("current", g.Current)
+	o.Known("name", g.Name)
+	o.Known("ownerName", g.OwnerName)
+	return o.JSON()
 }

@@ -14,11 +14,7 @@ func (e *editor) history(ctx context.Context, _ *options.Reader) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	values := make([]any, len(all))
-	for i, g := range all {
-		values[i] = encodeGeneration(g)
-	}
-	return jsbridge.JSON(values), nil
+	return jsbridge.List(all, encodeGeneration), nil
 }
 
 // idIn returns the id of a generation or draft.
@@ -60,7 +56,7 @@ func (e *editor) pin(ctx context.Context, arg *options.Reader) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jsbridge.JSON(encodeGeneration(g)), nil
+	return encodeGeneration(g), nil
 }
 
 func content(bytes []byte, err error) (any, error) {

@@ -83,7 +83,7 @@ func (s *service) autosave(ctx context.Context, arg *options.Reader, _ safejs.Va
 	config := arg.AutoSave()
 	config.Locks = s.locksWithin(arg)
 	if arg.Flag("onReadonly", false) {
-		config.Lock.OnReadonly = func(event lock.Event) { e.tell(encodeEvent(event)) }
+		config.Lock.OnReadonly = func(event lock.Event) { e.tell(encodeEvent(event), nil) }
 	}
 	if err := arg.Err(); err != nil {
 		return nil, err
@@ -109,7 +109,9 @@ func (s *service) autosave(ctx context.Context, arg *options.Reader, _ safejs.Va
 	if e.place != nil {
 		folder = e.place.Folder()
 	}
-	return jsbridge.JSON(map[string]any{"folder": folder}), nil
+	var o jsbridge.Object
+	o.Text("folder", folder)
+	return o.JSON(), nil
 }
 
 const (
@@ -201,14 +203,15 @@ func (e *editor) forget() {
 
 // publish sends an event to the page. If the event brings a text to load, publish returns when the page has loaded it.
 func (e *editor) publish(event autosave.Event) {
+	o, bytes := encodeAutosave(event)
 	if event.Type == autosave.EventEditable {
 		_ = e.s.manager.Flush(context.Background()) // the page then knows the lease
 		ctx, stop := context.WithTimeout(context.Background(), askLimit)
 		defer stop()
-		_, _ = e.ask(ctx, encodeAutosave(event))
+		_, _ = e.ask(ctx, o, bytes)
 		return
 	}
-	e.tell(encodeAutosave(event))
+	e.tell(o, bytes)
 }
 
 // veto asks the page whether it hands over.
@@ -217,7 +220,10 @@ func (e *editor) veto(ctx context.Context, from string) error {
 	if !ok {
 		return nil
 	}
-	_, err := e.ask(ctx, map[string]any{"type": string(lock.EventHandoverRequested), "lease": encodeLease(lease), "from": from})
+	o := event(string(lock.EventHandoverRequested))
+	o.Add("lease", encodeLease(lease))
+	o.Text("from", from)
+	_, err := e.ask(ctx, o, nil)
 	return err
 }
 
@@ -248,7 +254,7 @@ func (e *editor) flush(ctx context.Context, _ *options.Reader) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.done(ctx, jsbridge.JSON(encodeGeneration(g)), nil)
+	return e.done(ctx, encodeGeneration(g), nil)
 }
 
 func (e *editor) edit(ctx context.Context, arg *options.Reader) (any, error) {

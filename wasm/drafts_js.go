@@ -28,22 +28,26 @@ func (e *editor) drafts(path []string) autosave.Drafts {
 func (e *editor) Seal(ctx context.Context, cause autosave.Cause) (safejs.Value, error) {
 	ctx, stop := context.WithTimeout(ctx, sealLimit)
 	defer stop()
-	return e.ask(ctx, map[string]any{"type": "autosave:seal", "cause": string(cause)})
+	o := event("autosave:seal")
+	o.Text("cause", string(cause))
+	return e.ask(ctx, o, nil)
 }
 
 // Rescue implements [opfs.DraftPage].
 func (e *editor) Rescue(ctx context.Context, folder string) error {
 	ctx, stop := context.WithTimeout(ctx, rescueLimit)
 	defer stop()
-	_, err := e.ask(ctx, map[string]any{"type": "autosave:rescue", "folder": folder})
+	o := event("autosave:rescue")
+	o.Text("folder", folder)
+	_, err := e.ask(ctx, o, nil)
 	return err
 }
 
 // merge asks the page for the content that resolves a conflict.
 func (e *editor) merge(ctx context.Context, sides autosave.Conflict) (autosave.Content, error) {
-	event := map[string]any{"type": "autosave:merge"}
-	setConflict(event, sides)
-	v, err := e.ask(ctx, event)
+	o, bytes := event("autosave:merge"), parts{}
+	setConflict(o, bytes, sides)
+	v, err := e.ask(ctx, o, bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +59,7 @@ func (e *editor) merge(ctx context.Context, sides autosave.Conflict) (autosave.C
 
 // snapshot asks the page for the content to save.
 func (e *editor) snapshot(ctx context.Context) (autosave.Content, error) {
-	v, err := e.ask(ctx, map[string]any{"type": "autosave:snapshot"})
+	v, err := e.ask(ctx, event("autosave:snapshot"), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +74,7 @@ func (e *editor) listDrafts(ctx context.Context, _ *options.Reader) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	return jsbridge.JSON(encodeDrafts(all)), nil
+	return jsbridge.List(all, encodeDraft), nil
 }
 
 func (e *editor) resolveDraft(ctx context.Context, arg *options.Reader) (any, error) {
@@ -81,35 +85,25 @@ func (e *editor) resolveDraft(ctx context.Context, arg *options.Reader) (any, er
 	return e.done(ctx, nil, e.saver.ResolveDraft(ctx, id, autosave.Resolution(arg.Text("as"))))
 }
 
-func encodeDrafts(drafts []autosave.Draft) []any {
-	values := make([]any, len(drafts))
-	for i, d := range drafts {
-		values[i] = encodeDraft(d)
-	}
-	return values
-}
-
-func encodeDraft(d autosave.Draft) map[string]any {
-	path := make([]any, len(d.Path))
-	for i, part := range d.Path {
-		path[i] = part
-	}
-	m := map[string]any{"id": d.ID, "path": path, "ownerId": d.OwnerID, "at": d.At.UnixMilli(), "bytes": d.Bytes, "cause": string(d.Cause)}
-	if d.OwnerName != "" {
-		m["ownerName"] = d.OwnerName
-	}
-	if d.Base != "" {
-		m["base"] = d.Base
-	}
-	return m
+func encodeDraft(d autosave.Draft) jsbridge.Text {
+	var o jsbridge.Object
+	o.Text("id", d.ID)
+	o.Add("path", jsbridge.Texts(d.Path))
+	o.Text("ownerId", d.OwnerID)
+	o.Known("ownerName", d.OwnerName)
+	o.Whole("at", d.At.UnixMilli())
+	o.Whole("bytes", d.Bytes)
+	o.Text("cause", string(d.Cause))
+	o.Known("base", d.Base)
+	return o.JSON()
 }
 
 // setConflict adds the three sides of a conflict to an event.
-func setConflict(event map[string]any, sides autosave.Conflict) {
-	event["draft"] = encodeDraft(sides.Draft)
+func setConflict(o *jsbridge.Object, bytes parts, sides autosave.Conflict) {
+	o.Add("draft", encodeDraft(sides.Draft))
 	if sides.Base != nil {
-		setBytes(event, "base", sides.Base)
+		bytes.set("base", sides.Base)
 	}
-	setBytes(event, "mine", sides.Mine)
-	setBytes(event, "theirs", sides.Theirs)
+	bytes.set("mine", sides.Mine)
+	bytes.set("theirs", sides.Theirs)
 }

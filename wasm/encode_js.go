@@ -14,72 +14,68 @@ import (
 // The values below go to the facade, which makes leases, errors and events of them. Their fields are those of the
 // declaration file.
 
-func encodeLease(l lock.Lease) map[string]any {
-	m := map[string]any{
-		"leaseId":             l.ID,
-		"ownerId":             l.OwnerID,
-		"resource":            l.Resource,
-		"strategy":            string(l.Strategy),
-		"viaFallback":         l.Fallback,
-		"mode":                string(l.Mode),
-		"paths":               jsbridge.EncodePaths(l.Paths),
-		"token":               l.Token,
-		"ttlMs":               l.TTL,
-		"heartbeatIntervalMs": l.HeartbeatInterval,
-		"acquiredAt":          l.AcquiredAt.UnixMilli(),
-		"expiresAt":           l.ExpiresAt.UnixMilli(),
-		"nextHeartbeatAt":     l.NextHeartbeatAt.UnixMilli(),
-		"renewAttempt":        l.RenewAttempt,
-	}
-	if l.OwnerName != "" {
-		m["ownerName"] = l.OwnerName
-	}
+func encodeLease(l lock.Lease) jsbridge.Text {
+	var o jsbridge.Object
+	o.Text("leaseId", l.ID)
+	o.Text("ownerId", l.OwnerID)
+	o.Known("ownerName", l.OwnerName)
+	o.Text("resource", l.Resource)
+	o.Text("strategy", string(l.Strategy))
+	o.Flag("viaFallback", l.Fallback)
+	o.Text("mode", string(l.Mode))
+	o.Add("paths", jsbridge.Paths(l.Paths))
+	o.Whole("token", l.Token)
+	o.Duration("ttlMs", l.TTL)
+	o.Duration("heartbeatIntervalMs", l.HeartbeatInterval)
+	o.Whole("acquiredAt", l.AcquiredAt.UnixMilli())
+	o.Whole("expiresAt", l.ExpiresAt.UnixMilli())
+	o.Whole("nextHeartbeatAt", l.NextHeartbeatAt.UnixMilli())
+	o.Whole("renewAttempt", int64(l.RenewAttempt))
 	if l.Slots > 1 {
-		m["slot"] = l.Slot
+		o.Whole("slot", int64(l.Slot))
 	}
-	if l.Within != "" {
-		m["within"] = l.Within
-	}
-	return m
+	o.Known("within", l.Within)
+	return o.JSON()
 }
 
-func encodeEvent(e lock.Event) map[string]any {
-	m := map[string]any{
-		"type":     string(e.Type),
-		"at":       e.At.UnixMilli(),
-		"ownerId":  e.OwnerID,
-		"resource": e.Resource,
-	}
-	if e.LeaseID != "" {
-		m["leaseId"] = e.LeaseID
-	}
+func encodeEvent(e lock.Event) *jsbridge.Object {
+	o := &jsbridge.Object{}
+	o.Text("type", string(e.Type))
+	o.Whole("at", e.At.UnixMilli())
+	o.Text("ownerId", e.OwnerID)
+	o.Text("resource", e.Resource)
+	o.Known("leaseId", e.LeaseID)
 	if e.Lease != nil {
-		m["lease"] = encodeLease(*e.Lease)
+		o.Add("lease", encodeLease(*e.Lease))
 	}
 	switch e.Type {
 	case lock.EventAttempt:
-		m["strategy"], m["retry"] = string(e.Strategy), e.Retry
+		o.Text("strategy", string(e.Strategy))
+		o.Whole("retry", int64(e.Retry))
 	case lock.EventWaiting:
-		m["retry"], m["delayMs"] = e.Retry, e.Delay
+		o.Whole("retry", int64(e.Retry))
+		o.Duration("delayMs", e.Delay)
 	case lock.EventRenewScheduled:
-		m["nextHeartbeatInMs"] = e.NextHeartbeatIn
+		o.Duration("nextHeartbeatInMs", e.NextHeartbeatIn)
 	case lock.EventWarning:
-		m["warning"] = string(e.Warning)
-		if e.Detail != "" {
-			m["detail"] = e.Detail
-		}
+		o.Text("warning", string(e.Warning))
+		o.Known("detail", e.Detail)
 	case lock.EventHandoverRequested:
-		m["from"] = e.From
+		o.Text("from", e.From)
 	case lock.EventError:
-		m["operation"], m["error"], m["retryable"] = string(e.Operation), reason(e.Err), e.Err.Retryable()
+		o.Text("operation", string(e.Operation))
+		o.Add("error", reason(e.Err))
+		o.Flag("retryable", e.Err.Retryable())
 	case lock.EventReadonlyEntered:
-		m["reason"], m["lastError"], m["retryable"] = string(e.Reason), reason(e.Err), false
+		o.Text("reason", string(e.Reason))
+		o.Add("lastError", reason(e.Err))
+		o.Flag("retryable", false)
 	}
-	return m
+	return o
 }
 
 // reason describes an error; the facade makes a ProjectLockError of it.
-func reason(err error) any {
+func reason(err error) jsbridge.Text {
 	var e *lock.Error
 	switch {
 	case errors.As(err, &e):
@@ -90,43 +86,37 @@ func reason(err error) any {
 	default:
 		e = &lock.Error{Code: lock.CodeUnsupported, Operation: lock.OpAcquire, Detail: "the browser behaved unexpectedly", Err: err}
 	}
-	m := map[string]any{
-		"code":      string(e.Code),
-		"operation": string(cmp.Or(e.Operation, e.Code.Info().Operation)),
-		"retryable": e.Retryable(),
-		"message":   e.Error(),
-	}
-	if e.Resource != "" {
-		m["resource"] = e.Resource
-	}
-	return m
+	var o jsbridge.Object
+	o.Text("code", string(e.Code))
+	o.Text("operation", string(cmp.Or(e.Operation, e.Code.Info().Operation)))
+	o.Flag("retryable", e.Retryable())
+	o.Text("message", e.Error())
+	o.Known("resource", e.Resource)
+	return o.JSON()
 }
 
-func encodeState(holders []lock.Holder, waiters []lock.Waiter) map[string]any {
-	held, pending := make([]any, len(holders)), make([]any, len(waiters))
-	for i, h := range holders {
-		held[i] = jsbridge.EncodeHolder(h)
-	}
-	for i, w := range waiters {
-		blockers := make([]any, len(w.WaitsFor))
-		for i, owner := range w.WaitsFor {
-			blockers[i] = owner
-		}
-		waiter := jsbridge.EncodeWaiter(w)
-		waiter["waitsFor"] = blockers
-		pending[i] = waiter
-	}
-	return map[string]any{"held": held, "pending": pending}
+func encodeState(holders []lock.Holder, waiters []lock.Waiter) jsbridge.Text {
+	var o jsbridge.Object
+	o.Add("held", jsbridge.List(holders, func(h lock.Holder) jsbridge.Text { return jsbridge.EncodeHolder(h).JSON() }))
+	o.Add("pending", jsbridge.List(waiters, func(w lock.Waiter) jsbridge.Text {
+		o := jsbridge.EncodeWaiter(w)
+		o.Add("waitsFor", jsbridge.Texts(w.WaitsFor))
+		return o.JSON()
+	}))
+	return o.JSON()
 }
 
-func encodeSnapshot(s lock.Snapshot) map[string]any {
-	return map[string]any{"held": encodeInfos(s.Held), "pending": encodeInfos(s.Pending)}
+func encodeSnapshot(s lock.Snapshot) jsbridge.Text {
+	var o jsbridge.Object
+	o.Add("held", jsbridge.List(s.Held, encodeInfo))
+	o.Add("pending", jsbridge.List(s.Pending, encodeInfo))
+	return o.JSON()
 }
 
-func encodeInfos(infos []lock.Info) []any {
-	values := make([]any, len(infos))
-	for i, info := range infos {
-		values[i] = map[string]any{"name": info.Name, "mode": string(info.Mode), "clientId": info.ClientID}
-	}
-	return values
+func encodeInfo(info lock.Info) jsbridge.Text {
+	var o jsbridge.Object
+	o.Text("name", info.Name)
+	o.Text("mode", string(info.Mode))
+	o.Text("clientId", info.ClientID)
+	return o.JSON()
 }

@@ -4,10 +4,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/lock"
 )
@@ -25,8 +27,8 @@ func TestReasonOfForeignError(t *testing.T) {
 		{errors.New("strange"), lock.CodeUnsupported, false},
 		{&lock.Error{Code: lock.CodeReleaseFailed, Err: context.DeadlineExceeded}, lock.CodeReleaseFailed, false},
 	} {
-		told, ok := reason(c.err).(map[string]any)
-		assert.True(t, ok)
+		var told map[string]any
+		require.NoError(t, json.Unmarshal([]byte(reason(c.err)), &told))
 		assert.Equal(t, string(c.code), told["code"], "%v", c.err)
 		assert.Equal(t, c.retryable, told["retryable"], "%v", c.err)
 	}

@@ -87,7 +87,7 @@ func (s *service) acquire(ctx context.Context, arg *options.Reader, _ safejs.Val
 	if err != nil {
 		return s.told(nil, err)
 	}
-	return s.told(jsbridge.JSON(encodeLease(lease)), nil)
+	return s.told(encodeLease(lease), nil)
 }
 
 // within returns a context that carries the lease named as within, and the number of locks that the page holds already.
@@ -113,7 +113,7 @@ func (s *service) renew(ctx context.Context, arg *options.Reader, _ safejs.Value
 	if lease, err = lease.Renew(ctx); err != nil {
 		return s.told(nil, err)
 	}
-	return s.told(jsbridge.JSON(encodeLease(lease)), nil)
+	return s.told(encodeLease(lease), nil)
 }
 
 func (s *service) release(ctx context.Context, arg *options.Reader, _ safejs.Value) (any, error) {
@@ -151,7 +151,7 @@ func (s *service) with(ctx context.Context, arg *options.Reader, callback safejs
 		// until it has ended.
 		failed, stop := failure(l)
 		defer stop()
-		return jsbridge.Run(failed, callback, jsbridge.JSON(encodeLease(l)))
+		return jsbridge.Run(failed, callback, encodeLease(l))
 	}, opts))
 }
 
@@ -204,7 +204,7 @@ func (s *service) inspect(ctx context.Context, _ *options.Reader, _ safejs.Value
 	if err != nil {
 		return nil, err
 	}
-	return jsbridge.JSON(encodeState(holders, waiters)), nil
+	return encodeState(holders, waiters), nil
 }
 
 func (s *service) query(ctx context.Context, _ *options.Reader, _ safejs.Value) (any, error) {
@@ -214,7 +214,7 @@ func (s *service) query(ctx context.Context, _ *options.Reader, _ safejs.Value) 
 	if err != nil {
 		return nil, err
 	}
-	return jsbridge.JSON(encodeSnapshot(snapshot)), nil
+	return encodeSnapshot(snapshot), nil
 }
 
 // closeLimit bounds close if the page does not: the program ends even if a mechanism does not answer.

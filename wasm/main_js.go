@@ -197,7 +197,7 @@ func newService(boot safejs.Value) (s *service, err error) {
 	}
 	c.warn = func(resource, detail string) { s.manager.Warn(resource, detail) }
 	s.settings = c
-	s.exports.Reason = func(err error) any { return jsbridge.JSON(reason(err)) }
+	s.exports.Reason = func(err error) any { return reason(err) }
 	if s.mechanism, err = wire(c); err != nil {
 		return nil, err
 	}
@@ -219,9 +219,6 @@ func newService(boot safejs.Value) (s *service, err error) {
 
 // publish sends events to the facade.
 func (s *service) publish(events []lock.Event) {
-	all := make([]any, len(events))
-	for i, e := range events {
-		all[i] = encodeEvent(e)
-	}
-	_, _ = s.boot.Call("events", string(jsbridge.JSON(all)))
+	all := jsbridge.List(events, func(e lock.Event) jsbridge.Text { return encodeEvent(e).JSON() })
+	_, _ = s.boot.Call("events", string(all))
 }

@@ -112,12 +112,8 @@ export interface Thing {
 }`, e))
 	file := filepath.Join(t.TempDir(), "a.go")
 	require.NoError(t, os.WriteFile(file, []byte(`package a
-func thing() map[string]any {
-	m := map[string]any{"id": 1, "path": other("no")}
-	m["at"], n = 2, m["no"]
-	return m
-}
-func others() { m["other"] = 1 }`), 0o600))
+func thing() { o.Text("id", other("no")); o.Add("path", Texts("no")); o.Whole("at", 1); other.Text("no", "no") }
+func others() { o.Text("other", 1) }`), 0o600))
 	assert.Equal(t, []string{"at", "id", "path"}, namesIn(t, file, []string{"thing"}, writtenNames))
 	require.NoError(t, os.WriteFile(file, []byte(`package a
 func thing() { use(r.Text("id"), r.Inner("path"), r.Number("at", zero("no"))); r.Fault("no", "is wrong"); other.Text("no") }`), 0o600))
@@ -156,24 +152,14 @@ func namesIn(t *testing.T, file string, functions []string, namesOf func(ast.Nod
 	return slices.Sorted(maps.Keys(names))
 }
 
-// writtenNames returns the names that one node of the syntax tree gives to the fields of a map: as keys of a literal, or
-// by an assignment.
-func writtenNames(n ast.Node) (names []string) {
-	switch n := n.(type) {
-	case *ast.KeyValueExpr:
-		names = literal(n.Key)
-	case *ast.AssignStmt:
-		for _, left := range n.Lhs {
-			if field, ok := left.(*ast.IndexExpr); ok {
-				names = append(names, literal(field.Index)...)
-			}
-		}
-	}
-	return names
-}
+// writtenNames returns the name of the field that one node of the syntax tree writes, by a method of a jsbridge.Object.
+func writtenNames(n ast.Node) []string { return firstArgument(n, "o") }
 
 // readNames returns the name of the field that one node of the syntax tree reads, by a method of options.Reader.
-func readNames(n ast.Node) []string {
+func readNames(n ast.Node) []string { return firstArgument(n, "r", "inner") }
+
+// firstArgument returns the text with which a method of one of the variables is called.
+func firstArgument(n ast.Node, variables ...string) []string {
 	call, ok := n.(*ast.CallExpr)
 	if !ok || len(call.Args) == 0 {
 		return nil
@@ -182,7 +168,7 @@ func readNames(n ast.Node) []string {
 	if !ok || method.Sel.Name == "Fault" {
 		return nil
 	}
-	if of, ok := method.X.(*ast.Ident); !ok || of.Name != "r" && of.Name != "inner" {
+	if of, ok := method.X.(*ast.Ident); !ok || !slices.Contains(variables, of.Name) {
 		return nil
 	}
 	return literal(call.Args[0])

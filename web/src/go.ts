@@ -60,8 +60,8 @@ export async function startGo(module: WebAssembly.Module, tell: Died, port: Port
         return own.close(...args);
       } });
     };
-    const events = (all: string): void => (JSON.parse(all) as RawEvent[]).forEach(event);
-    const boot = { config: spelled(config), port, files, tables, writer, journals, database, event, events, ready };
+    const events = (all: string, bytes?: object): void => (JSON.parse(all) as RawEvent[]).forEach((one) => event({ ...one, ...bytes })); // bytes are fields too
+    const boot = { config: spelled(config), port, files, tables, writer, journals, database, events, ready };
     const [one] = served;
     if (one) one.open(boot).catch(reject);
     else run(go, instance, boot, died).then(() => reject(new Error("the runtime ended while it started")), reject);
