@@ -3,6 +3,8 @@ package remote_test
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -179,6 +181,75 @@ func TestRequestToAnotherMachineIsGivenUp(t *testing.T) {
 		sleep(30 * time.Second)
 		assert.False(t, a.State().ReadOnly)
 		assert.True(t, b.State().ReadOnly)
+	})
+}
+
+// A page whose connection for questions breaks at once each time waits longer and longer. One that was connected for long connects again soon.
+func TestPausesBetweenConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		n.home("A").tab(t, "a")
+		sleep(time.Second)
+		listened := func() (count int) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			for _, line := range n.log {
+				if strings.HasPrefix(line, "LISTEN") {
+					count++
+				}
+			}
+			return count
+		}
+		before := listened()
+		for range 1200 { // a minute
+			n.cut()
+			sleep(50 * time.Millisecond)
+		}
+		assert.Less(t, listened()-before, 30)
+		sleep(2 * time.Minute)
+		require.Equal(t, 1, n.connections())
+		n.cut()
+		sleep(1500 * time.Millisecond)
+		assert.Equal(t, 1, n.connections())
+	})
+}
+
+// noting notes what a page hears.
+type noting struct {
+	autosave.Channel
+	heard func(autosave.Message)
+}
+
+func (c noting) Listen(handle func(autosave.Message)) (func(), error) {
+	return c.Channel.Listen(func(m autosave.Message) { c.heard(m); handle(m) })
+}
+
+// A machine gives its question up. The page that edits hears that once, and answers that come later end nothing.
+func TestEndOfAQuestionIsHeardOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		var heard []autosave.MessageKind
+		var mu sync.Mutex
+		h := n.home("A")
+		d := remote.NewDocument(remote.Config{Server: &browser{net: n, session: "A"}, URL: "https://locks.example", Document: "project",
+			Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client("a")}})
+		m := machine{document: d, store: remote.NewContents(d, nil, autosavetest.SHA256), disk: h.disk}
+		m.writer(t, "a", func(c *autosave.Config) {
+			c.OnHandover = func(context.Context, string) error { time.Sleep(3 * time.Second); return errors.New("in a call") }
+			c.Channel = noting{remote.NewChannel(d, h.air.Join()), func(m autosave.Message) {
+				mu.Lock()
+				defer mu.Unlock()
+				heard = append(heard, m.Kind)
+			}}
+		})
+		b := n.home("B").tab(t, "b")
+		ctx, stop := context.WithTimeout(context.Background(), time.Second)
+		defer stop()
+		require.ErrorIs(t, b.RequestEdit(ctx, autosave.EditOptions{}), lock.ErrAborted)
+		sleep(30 * time.Second)
+		mu.Lock()
+		assert.Equal(t, []autosave.MessageKind{autosave.EditRequest, autosave.EditCancelled}, heard)
+		mu.Unlock()
 	})
 }
 

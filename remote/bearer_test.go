@@ -143,6 +143,37 @@ func TestConcurrentRequestsShareOneToken(t *testing.T) {
 	})
 }
 
+// A token that was good once may expire as soon as it has been used once more: the page is asked again each time.
+func TestTokensThatExpireOneAfterTheOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		n.accept("0")
+		p := &page{text: "0"}
+		m := n.signed("A", p).manager(t)
+		for i := range 4 {
+			text := strconv.Itoa(i)
+			n.accept(text)
+			p.set(func(p *page) { p.text = text })
+			// The request that follows the renewal is the only one with this token.
+			_, err := m.Acquire(context.Background(), lock.AcquireOptions{Path: []string{text}})
+			require.NoError(t, err, "token %d", i)
+			assert.Equal(t, i+1, p.asked())
+		}
+	})
+}
+
+// The longest token, and the first and the last character that a header can carry.
+func TestTokensThatAHeaderCanCarry(t *testing.T) {
+	for _, text := range []string{strings.Repeat("x", 8192), "!~"} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newInternet()
+			n.accept(text)
+			_, err := n.signed("A", &page{text: text}).manager(t).Acquire(context.Background(), lock.AcquireOptions{})
+			assert.NoError(t, err)
+		})
+	}
+}
+
 // The server refuses the fresh token as well, or the page gives the refused one again: that is final.
 func TestRefusedTokenIsFinal(t *testing.T) {
 	for name, fresh := range map[string]string{"another one": "other-secret", "the same one": "secret"} {
@@ -188,6 +219,7 @@ func TestPageThatGivesNoToken(t *testing.T) {
 		"never settles":       {&page{hangs: true}, lock.CodeTimeout, "server.token has not settled", 60 * time.Second},
 		"is empty":            {&page{}, lock.CodeNotAllowed, "server.token must return", 0},
 		"is no header":        {&page{text: "a\r\nHost: b"}, lock.CodeNotAllowed, "server.token must return", 0},
+		"is no text":          {&page{text: "a\x7f"}, lock.CodeNotAllowed, "server.token must return", 0},
 		"is no single word":   {&page{text: "Bearer x"}, lock.CodeNotAllowed, "server.token must return", 0},
 		"is longer than 8 KB": {&page{text: strings.Repeat("x", 8193)}, lock.CodeNotAllowed, "server.token must return", 0},
 	} {
