@@ -15,12 +15,30 @@ const claimLimit = 3 * time.Second
 // there is more than one grant in a millisecond. The fallback Records know only the clock, and let the same time pass.
 const maxLead = 2 * time.Millisecond
 
+// NearClock returns Records whose tokens are at most two milliseconds ahead of the clock when their Claim returns, unless it is coarse. The
+// clients of a file need them if other clients use [WithFallback] beside them.
+func NearClock(r Records, clock *WallTokens) Records { return nearClock{r, clock} }
+
+type nearClock struct {
+	Records
+	clock *WallTokens
+}
+
+// Claim implements [Records].
+func (n nearClock) Claim(ctx context.Context, r Record, stolen bool) (int64, error) {
+	token, err := n.Records.Claim(ctx, r, stolen)
+	if err == nil {
+		err = n.clock.reach(ctx, token-maxLead.Milliseconds())
+	}
+	return token, err
+}
+
 // WithFallback returns Records for leases whose lock does not depend on them. They use best, and spare for a lease whose
 // Claim fails there or takes longer than three seconds or half its TTL. Such a lease has no record. warn, unless nil,
 // is then called with the reason; it must not block. Tokens rise from lease to lease, whichever of the two they come
 // from: those of best are not far ahead of the clock, and those of spare begin behind them.
 func WithFallback(best Records, spare *WallTokens, warn func(error)) Records {
-	return &fallbackRecords{best: best, spare: spare, warn: warn, leases: make(map[string]bool)}
+	return &fallbackRecords{best: NearClock(best, spare), spare: spare, warn: warn, leases: make(map[string]bool)}
 }
 
 type fallbackRecords struct {
@@ -38,9 +56,6 @@ func (s *fallbackRecords) Claim(ctx context.Context, r Record, stolen bool) (int
 	defer stop(nil)
 	go s.limit(limited, stop, min(claimLimit, r.ExpiresAt.Sub(r.AcquiredAt)/2)/2)
 	token, err := s.best.Claim(limited, r, stolen)
-	if err == nil {
-		err = s.spare.reach(limited, token-maxLead.Milliseconds())
-	}
 	if err == nil || ctx.Err() != nil {
 		return token, err
 	}

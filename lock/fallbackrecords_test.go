@@ -119,6 +119,22 @@ func TestFallbackTokensRise(t *testing.T) {
 	}
 }
 
+// Clients of two strategies share the records. A client of the file gets a token that is ahead of the clock; then the records fail for a
+// client of Web Locks, whose token is higher all the same.
+func TestTokensRiseBetweenStrategies(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		clock := &lock.WallTokens{Clock: lock.SystemClock{}}
+		r := lock.Record{AcquiredAt: time.Now(), ExpiresAt: time.Now().Add(time.Minute)}
+		best := &ahead{by: 20 * time.Millisecond}
+		first, err := lock.NearClock(best, clock).Claim(t.Context(), r, false)
+		require.NoError(t, err)
+		best.failed = true
+		second, err := lock.WithFallback(best, clock, nil).Claim(t.Context(), r, false)
+		require.NoError(t, err)
+		assert.Greater(t, second, first)
+	})
+}
+
 // A client that gives up while its token is ahead of the clock has no lease: the next token, if it comes from the clock,
 // would not be greater.
 func TestGivenUpBeforeTheClockReachesTheToken(t *testing.T) {

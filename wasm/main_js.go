@@ -110,9 +110,9 @@ func wire(s settings) (mechanism, error) {
 	}
 	// The browser grants the lock. The record beside it shows the holder and counts the tokens.
 	locks := jsbridge.NewWebLocks()
-	web := lock.Backend{Strategy: lock.WebLock, Resource: s.key(), Locker: locks,
-		Records: lock.WithFallback(files, &lock.WallTokens{Clock: lock.SystemClock{}}, s.withoutRecord)}
-	file := lock.Backend{Strategy: lock.FileLock, Resource: resource, Key: s.key(), Locker: files, Records: files}
+	clock := &lock.WallTokens{Clock: lock.SystemClock{}}
+	web := lock.Backend{Strategy: lock.WebLock, Resource: s.key(), Locker: locks, Records: lock.WithFallback(files, clock, s.withoutRecord)}
+	file := lock.Backend{Strategy: lock.FileLock, Resource: resource, Key: s.key(), Locker: files, Records: lock.NearClock(files, clock)}
 	if locks.Missing() == nil { // pages of every strategy exclude each other
 		file.Locker, file.KeepsFrozen = lock.Both(locks, files), true
 	}

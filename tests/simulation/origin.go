@@ -79,13 +79,13 @@ func (o *origin) backend(t *tab, file bool) lock.Backend {
 	if o.bare {
 		return lock.Backend{Strategy: lock.WebLock, Resource: projectKey, Locker: web}
 	}
-	records := &records{tab: t, table: o.records}
+	records, clock := &records{tab: t, table: o.records}, &lock.WallTokens{Clock: t}
 	if !file {
 		return lock.Backend{Strategy: lock.WebLock, Resource: projectKey, Locker: web,
-			Records: lock.WithFallback(records, &lock.WallTokens{Clock: t}, nil)}
+			Records: lock.WithFallback(records, clock, nil)}
 	}
 	files := &locker{tab: t, inner: o.files.Client(t.name)}
-	return lock.Backend{Strategy: lock.FileLock, Resource: "opfs:project", Key: projectKey, Locker: lock.Both(web, files), Records: records, KeepsFrozen: true}
+	return lock.Backend{Strategy: lock.FileLock, Resource: "opfs:project", Key: projectKey, Locker: lock.Both(web, files), Records: lock.NearClock(records, clock), KeepsFrozen: true}
 }
 
 // stolen records that a tab steals.
