@@ -260,3 +260,30 @@ func TestFlushesBeforeReady(t *testing.T) {
 		}
 	})
 }
+
+// An AutoSave that its page has ended tells no later listener that the page may edit.
+func TestNoEditableAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		for _, end := range []string{"made.dispose()", "hf.close()"} {
+			tab := creating(t, w, host, "ended-"+host+end)
+			tab.MustEval(`
+				const made = create()
+				await new Promise(done => made.addEventListener('autosave:editable', done))
+				const late = [], hear = () => made.addEventListener('autosave:editable', ({type}) => late.push(type))
+				hear() // its task comes after the end
+				const ended = `+end+`
+				hear()
+				await ended
+				hear()
+				await new Promise(done => setTimeout(done, 100))
+				null`, nil)
+			assert.Empty(t, browser.Get[[]string](tab, "late"), end)
+			assert.True(t, browser.Get[bool](tab, "made.readOnly"))
+			tab.MustEval("await hf.close(); null", nil)
+			tab.Quiet()
+			tab.Spare()
+		}
+	})
+}

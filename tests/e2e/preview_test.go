@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
 // early gives a page an editor that exists before the runtime: `edits` begins, and `told` has its events.
@@ -252,4 +253,38 @@ func TestPreviewWithServer(t *testing.T) {
 	ann.MustEval("edits({path: ['plan']}); null", nil)
 	ann.WaitFor("told.length === 2", browser.Limit)
 	assert.ElementsMatch(t, []string{"preview: known here", "readonly"}, browser.Get[[]string](ann, "told"))
+}
+
+// A page that has removed its listener by a signal does not show the preview. So what it types does not replace the saved content.
+func TestNoPreviewForARemovedListener(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	for i, stop := range []string{"const stop = new AbortController()", "const stop = {signal: AbortSignal.abort(), abort() {}}"} {
+		for _, host := range turns(i, "worker", "page") {
+			t.Run(host, func(t *testing.T) {
+				holdfast := named(host, fmt.Sprint("unheard ", host, i), "Ann")
+				w.saves(t, holdfast, onlyPreview, "saved last")
+				later, arrive := n.gated(holdfast)
+				tab := w.earlyTab(t, later)
+				tab.MustEval(stop+`
+					globalThis.text = ''
+					globalThis.autosave = hf.createAutoSave(() => text, `+onlyPreview+`)
+					autosave.addEventListener('autosave:preview', () => {}, stop)
+					stop.abort()
+					// Another AutoSave, whose listener stays, shows when the preview has come.
+					const other = hf.createAutoSave(() => '', `+onlyPreview+`)
+					await new Promise(done => other.addEventListener('autosave:preview', done))
+					await other.dispose()
+					await new Promise(done => setTimeout(done, 300)) // the other one may have been faster
+					type('typed')
+					null`, nil)
+				arrive()
+				tab.MustEval("await autosave.ready; await failure(hf.close()); null", nil)
+				next := w.attacked(t, holdfast, endings.Unsaved)
+				assert.Equal(t, "saved last", browser.Get[string](next, "current()"))
+				assert.Equal(t, "draft", browser.Get[string](next, "await places('typed')"))
+				next.MustEval("await hf.close(); null", nil)
+			})
+		}
+	}
 }

@@ -28,7 +28,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
   #retryMs = 1000;
   readonly #given = new AbortController(); // aborts when nobody waits for it any more
   #leaving: Promise<void> | undefined;
-  #ended = (): void => undefined;
+  readonly #ended: () => void;
 
   /** `make` resolves when the AutoSave is ready, or rejects when its signal aborts. `gone` is called when this ends. */
   constructor(take: Taking, signal: AbortSignal | undefined, make: (handle: Handle, take: Taking, given: AbortSignal) => Promise<Saver>, gone: (handle: Handle) => void) {
@@ -121,6 +121,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
 
   /** Ends it by that time. Before it is ready, the page's text is saved or kept once it is ready. */
   leave(end: number): Promise<void> {
+    this.end();
     return (this.#leaving ??= this.#saver ? this.#saver.leave(end) : this.#leave(end)).finally(this.#ended);
   }
 

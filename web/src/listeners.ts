@@ -12,16 +12,17 @@ export class Listeners extends Subscribers<void> {
 
   override addEventListener(type: string, listener: Listener | null, options?: boolean | AddEventListenerOptions): void {
     super.addEventListener(type, listener, options);
-    if (!listener) return;
+    const { once, signal } = Object(options) as AddEventListenerOptions;
+    if (!listener || signal?.aborted) return;
     const here = this.#here.get(type) ?? new Set();
     this.#here.set(type, here.add(listener));
+    signal?.addEventListener("abort", () => here.delete(listener));
     const last = this.#last;
-    if (!last || last.type !== type || this.#told.get(listener) === last) return;
+    if (last?.type !== type || this.#told.get(listener) === last) return;
     this.#told.set(listener, last);
-    const { once = false, signal } = typeof options === "object" ? options : {};
     setTimeout(() => {
-      // Only if it still listens, and no newer event came.
-      if (this.#last !== last || !here.has(listener) || signal?.aborted) return;
+      // Only if it still listens, no newer event came, and this has not ended.
+      if (this.#last !== last || !here.has(listener)) return;
       if (once) this.removeEventListener(type, listener, options);
       const event = new CustomEvent(type, { detail: last.detail() });
       const target = { value: this };
@@ -35,12 +36,15 @@ export class Listeners extends Subscribers<void> {
     if (listener) this.#here.get(type)?.delete(listener);
   }
 
-  /** Whether there is a listener for events of this kind. */
-  hears(type: string): boolean { return !!this.#here.get(type)?.size; }
+  /** From now on no event is repeated. */
+  end(): void { this.#last = undefined; }
+
+  /** Number of listeners for events of this kind, if there were any. */
+  hears(type: string): number | undefined { return this.#here.get(type)?.size; }
 
   /** Dispatches an event. The detail of a lasting one is made anew for each later listener. */
   tell(type: string, detail: unknown, later: () => unknown = () => detail): void {
-    if (["autosave:editable", "autosave:readonly"].includes(type)) { // the last one says whether the page is an editor or read-only
+    if (/:(editable|readonly)$/.test(type)) { // the last one says whether the page is an editor or read-only
       const last = this.#last = { type, detail: later };
       for (const listener of this.#here.get(type) ?? []) this.#told.set(listener, last);
     }
