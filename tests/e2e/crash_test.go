@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
 // crashes are the ways in which wasm/faults_js.go ends the whole runtime.
@@ -135,4 +136,23 @@ func TestWorkerFailsWithoutMessage(t *testing.T) {
 	assert.Equal(t, "runtime-crashed: the Go runtime died (its worker failed and gave no reason); all leases are gone, call openHoldfast again", f["message"])
 	tab.WaitFor("(await locks()).held === 0", browser.Limit)
 	tab.Quiet()
+}
+
+// A page types on after its runtime has died. dispose() keeps that text and says so; what the page shows afterwards does not count.
+func TestDisposeAfterACrashKeepsTheText(t *testing.T) {
+	t.Parallel()
+	w := world{browser.Start(t, whole), site(t, faultsDir)}
+	eachHost(t, func(t *testing.T, host string) {
+		for i, then := range []string{"", "autosave.markDirty()"} {
+			root := fmt.Sprintf("crashed %s %d", host, i)
+			tab := w.attacked(t, named(host, root, "Ann"), endings.Unsaved)
+			tab.MustEval("type('typed'); hf.acquireProjectLock({mode: 'fault:exit'}).catch(() => {}); null", nil)
+			tab.WaitFor("heard('readonly').length === 1", browser.Limit)
+			tab.MustEval("type(' on'); result = await failure(autosave.dispose()); text = ''; "+then+"; await sleep(500); null", nil)
+			assert.Equal(t, "runtime-crashed", browser.Get[event](tab, "result")["code"])
+			next := w.attacked(t, named(host, root, "Ben"), endings.Unsaved)
+			assert.NotEqual(t, "nowhere", browser.Get[string](next, "await places('typed on')"), "then %q", then)
+			next.MustEval("await hf.close(); null", nil)
+		}
+	})
 }

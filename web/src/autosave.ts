@@ -164,7 +164,7 @@ export class AutoSave implements Saver {
   async requestEdit({ signal, ...options }: { force?: boolean; graceMs?: number; signal?: AbortSignal } = {}): Promise<void> { await this.#call("edit", options, signal, Infinity); }
 
   leave(end: number): Promise<void> {
-    if (this.#over.signal.aborted) return Promise.resolve();
+    if (this.#over.signal.aborted && !this.#snapshots.unsaved) return this.#disposing = Promise.resolve();
     const spared = this.#spare(), { unsaved, loading } = this.#snapshots;
     // Go may ask an editor for its text although it is saved, and the page may have emptied it by then.
     return this.#disposing ??= this.#dispose((unsaved && this.#journal.folder) || (!this.#readOnly && !loading) ? this.#snapshots.pin() : undefined, spared, end);
