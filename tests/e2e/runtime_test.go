@@ -216,3 +216,29 @@ func TestHoldfastClosesDuringPreload(t *testing.T) {
 	eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
 	tab.Quiet()
 }
+
+// A Holdfast that is opened in the task in which the last one is closed runs, whichever of the two reaches the program first.
+func TestOpenedAsTheLastOneCloses(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		for _, order := range []string{
+			"const closed = hf.close(); const next = createHoldfast(options)",
+			"const next = createHoldfast(options); const closed = hf.close()",
+			"const next = createHoldfast(options); await undefined; const closed = hf.close()",
+			"const closed = hf.close(); await undefined; const next = createHoldfast(options)",
+		} {
+			t.Run(order, func(t *testing.T) {
+				tab := w.tab(t, "")
+				tab.MustEval("const {createHoldfast} = await import('/holdfast.js'), options = "+at(host, "successor-"+host)+"; hf = createHoldfast(options); await hf.ready; "+order+`
+					await closed
+					result = await failure(next.acquireProjectLock({timeoutMs: 5000}).then(lease => lease.token > 0))
+					await next.close()`, nil)
+				assert.Equal(t, event{"value": true}, browser.Get[event](tab, "result"))
+				eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")
+				tab.Quiet()
+				tab.Spare()
+			})
+		}
+	})
+}

@@ -12,6 +12,8 @@ interface Shared {
   /** The Holdfasts that use it, and the preloads, which do not close it. */
   users: Set<Listener>;
   open: Set<Listener>;
+  /** The opening of the latest Holdfast. */
+  opening?: Promise<Host>;
   end: AbortController;
   /** The next Holdfast starts another one. */
   forget(): void;
@@ -47,18 +49,20 @@ export async function join(name: string, start: Start, config: Config, listener:
     if (!shared.users.size) shared.end.abort();
     else if (host && !closing) void host.call("close").catch(() => undefined);
   });
-  const runtime = await shared.runtime;
-  listener.writes?.(runtime.journal);
-  host = await runtime.open(config, listener.event);
+  host = await (shared.opening = shared.runtime.then((runtime) => {
+    listener.writes?.(runtime.journal);
+    return runtime.open(config, listener.event);
+  }));
   const { call, journal } = host;
   if (ended.aborted) void call("close").catch(() => undefined); // it left meanwhile
   return {
     journal,
     sleep: shared.sleep,
-    call: (method, ...args) => {
+    call: async (method, ...args) => {
       if (method === "close") {
         closing = true;
         closes();
+        await shared.opening!.catch(() => undefined); // the program ends with the last Holdfast that it knows
       }
       return call(method, ...args);
     },
