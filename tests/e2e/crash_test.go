@@ -156,3 +156,20 @@ func TestDisposeAfterACrashKeepsTheText(t *testing.T) {
 		}
 	})
 }
+
+// A page types on after its runtime has died, and is left at once.
+func TestTextTypedAfterACrashOutlivesThePage(t *testing.T) {
+	t.Parallel()
+	w := world{browser.Start(t, whole), site(t, faultsDir)}
+	eachHost(t, func(t *testing.T, host string) {
+		root := "left after a crash " + host
+		tab := w.attacked(t, named(host, root, "Ann"), endings.Unsaved)
+		tab.MustEval("type('typed'); hf.acquireProjectLock({mode: 'fault:exit'}).catch(() => {}); null", nil)
+		tab.WaitFor("heard('readonly').length === 1", browser.Limit)
+		tab.MustEval("await sleep(300); type(' on'); location.replace('/blank?left'); null", nil)
+		tab.WaitFor("location.search === '?left'", browser.Limit)
+		next := w.attacked(t, named(host, root, "Ben"), endings.Unsaved)
+		assert.NotEqual(t, "nowhere", browser.Get[string](next, "await places('typed on')"))
+		next.MustEval("await hf.close(); null", nil)
+	})
+}

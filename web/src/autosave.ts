@@ -339,8 +339,7 @@ export class AutoSave implements Saver {
       flush: () => { if (!this.readOnly && this.#snapshots.unsaved) this.flushNow().catch(() => undefined); },
       resume: () => { this.#resuming = this.#call("resume").catch(() => undefined); },
       suspend: () => void this.#call("suspend").catch(() => undefined),
-      sleep: () => this.#sleep({ pendingBytes: 0 }),
-      wake: () => void this.#wake(),
+      sleep: () => this.#sleep({ pendingBytes: 0 }), wake: () => void this.#wake(),
     }, this.#over.signal);
   }
 
@@ -394,6 +393,8 @@ export class AutoSave implements Saver {
     this.#wire.handle.tell("autosave:readonly", Object.freeze({ reason: "runtime-crashed", error: lastError, unsaved }));
     if (this.#waking) return; // that attempt goes on
     await this.#wake();
-    if (this.#asleep) this.#end();
+    if (!this.#asleep) return;
+    this.#end();
+    addEventListener("pagehide", () => this.#keep()); // the user may type on
   }
 }
