@@ -127,3 +127,27 @@ func ofLease(events []event, id string) (own []event) {
 	}
 	return own
 }
+
+// close() saves the AutoSaves that there are. One that is created while they are being saved would edit on without a lock, so it is refused.
+func TestNoAutoSaveWhileItCloses(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		tab := w.tab(t, at(host, "closing "+host))
+		tab.MustEval(`
+			let text = () => 'first'
+			const slow = await hf.initAutoSave(() => text())
+			await new Promise(done => slow.addEventListener('autosave:editable', done))
+			text = () => new Promise(done => setTimeout(done, 500, 'second'))
+			slow.markDirty()
+			const closed = hf.close(), late = hf.createAutoSave(() => 'late', {path: ['late']})
+			result = await failure(late.ready)
+			await closed
+			null`, nil)
+		assert.Equal(t, "aborted", browser.Get[event](tab, "result")["code"])
+		assert.True(t, browser.Get[bool](tab, "late.readOnly"))
+		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+		free(tab)
+		tab.Quiet()
+	})
+}

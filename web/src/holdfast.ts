@@ -176,6 +176,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
     const handle = new Handle(snapshot, signal instanceof AbortSignal ? signal : undefined,
       (...made) => this.#over ? Promise.reject(this.#over) : this.#settling(make(...made)), (gone) => this.#handles.delete(gone));
     this.#handles.add(handle);
+    if (this.#closing) void handle.dispose();
     return handle;
   }
 
@@ -196,7 +197,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
     this.#gone.abort();
     const end = deadline();
     const saved = await Promise.allSettled([...this.#handles].map((handle) => handle.leave(beforeClose(end))));
-    const closing = this.#over || !this.#host ? Promise.resolve() : this.#call("close", { limitMs: limitOf(end) });
+    const closing = (async () => this.#host && this.#call("close", { limitMs: limitOf(end) }))();
     this.#over ??= problem("aborted", "this Holdfast was closed; open a new one");
     await inTime(closing, end).catch(() => undefined); // it has died, or does not answer: both are ends as well
     this.#finish(this.#over);
