@@ -93,3 +93,29 @@ func TestJournalAfterSnapshotThatNeverSettles(t *testing.T) {
 		tab.MustEval("hf.close().catch(() => {}); null", nil)
 	})
 }
+
+// hangingDrafts never opens the file of a draft.
+const hangingDrafts = `
+if (globalThis.FileSystemFileHandle?.prototype.createSyncAccessHandle) {
+	const open = FileSystemFileHandle.prototype.createSyncAccessHandle
+	FileSystemFileHandle.prototype.createSyncAccessHandle = function () {
+		return /^[0-9a-f]{8}-[0-9a-f]{4}-/.test(this.name) ? new Promise(() => {}) : open.call(this)
+	}
+}`
+
+// The file of a draft cannot be opened for seconds, and the text is saved meanwhile. The page then keeps no draft of it: later pages would
+// take it for text that nobody has saved.
+func TestSavedTextIsNotKeptWhenItsDraftIsLate(t *testing.T) {
+	t.Parallel()
+	w := world{browser.Start(t, quick), browser.Serve(t, served(t, hangingDrafts))}
+	eachHost(t, func(t *testing.T, host string) {
+		root := "late draft " + host
+		kept := "Object.keys(localStorage).filter(key => key.startsWith('holdfast:draft:" + root + "/'))"
+		tab := w.editor(t, named(host, root, "Ann"), "{debounceMs: 60000, idleMs: 60000}")
+		tab.WaitFor("heard('editable').length === 1", browser.Limit)
+		tab.MustEval("type('saved'); await sleep(400); await autosave.flushNow(); await sleep(4500); null", nil) // the journal waits for 4 s
+		assert.Empty(t, browser.Get[[]string](tab, kept))
+		tab.MustEval("type(', not saved'); null", nil)
+		tab.WaitFor(kept+".length === 1", browser.Limit)
+	})
+}

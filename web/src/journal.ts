@@ -80,7 +80,7 @@ export class Journal {
     this.#costs = [...this.#costs.slice(-2), this.#lastAt - begun];
     const stored = await Promise.race([storing, new Promise<void>((done) => setTimeout(done, lateMs))]);
     this.#late ||= stored === undefined && snapshot.text !== undefined; // a promise of the page may never settle
-    if (!stored && snapshot.draft === this.#snapshots.draft) this.#keep(snapshot); // the file cannot be written now
+    if (!stored && snapshot.number >= this.#next && snapshot.draft === this.#snapshots.draft) this.#keep(snapshot); // the file cannot be written now
     this.#busy = false;
     this.mark(this.#lastAt);
   }
