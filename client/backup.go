@@ -42,14 +42,15 @@ func (c *Client) openBackup(ctx context.Context) (*arriving, error) {
 		archive.end()
 		return nil, err
 	}
-	response, err := c.http.Do(request)
-	if err == nil && response.StatusCode == http.StatusOK {
+	response, err := c.http.Do(request) //nolint:bodyclose // archive.end closes it
+	if err == nil {
 		archive.body = response.Body
+	}
+	if err == nil && response.StatusCode == http.StatusOK {
 		return archive, nil
 	}
 	defer archive.end()
 	if err == nil {
-		archive.body = response.Body
 		var body []byte
 		if body, err = io.ReadAll(io.LimitReader(archive, 64<<10)); err == nil {
 			_, err = read(response, body)
