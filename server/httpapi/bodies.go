@@ -8,8 +8,8 @@ import (
 // bodiesAtOnce is how many large bodies of one address the server has in memory at once. A body is large above maxBody.
 const bodiesAtOnce = 32
 
-// ReadContent reads the body of a write. A large body is read only if may, which can be nil, returns no error and if the address
-// has not too many such bodies in memory. The caller calls end when it no longer needs the bytes.
+// ReadContent reads the body of a write. A large body is read only if may returns no error and if the address has not too
+// many such bodies in memory. The caller calls end when it no longer needs the bytes.
 func (a *API) ReadContent(w http.ResponseWriter, r *http.Request, may func() error) (data []byte, end func(), err error) {
 	if r.ContentLength > a.MaxContent {
 		return nil, nil, errTooLarge
@@ -17,10 +17,7 @@ func (a *API) ReadContent(w http.ResponseWriter, r *http.Request, may func() err
 	end = func() {}
 	body := http.MaxBytesReader(w, r.Body, a.MaxContent)
 	if r.ContentLength < 0 || r.ContentLength > maxBody {
-		if may != nil {
-			err = may()
-		}
-		if err == nil {
+		if err = may(); err == nil {
 			var ok bool
 			if end, ok = a.bodies.begin(a.network(r), bodiesAtOnce); !ok {
 				err = &rateError{1}
