@@ -51,7 +51,7 @@ func (c *Channel) Post(m lock.Message) error {
 	o.Text("round", m.Round)
 	if m.Kind == lock.WhoIsInTheWay {
 		o.Text("initiator", m.Probe.Initiator)
-		o.Whole("since", millis(m.Probe.Since))
+		o.Moment("since", m.Probe.Since)
 		o.Add("wants", List(m.Probe.Wants, encodeWant))
 		o.Flag("slots", m.Probe.Slots)
 	} else {
@@ -237,13 +237,6 @@ func Number(v safejs.Value, name string) int64 {
 	}
 	n, _ := p.Float()
 	return int64(n)
-}
-
-func millis(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
 }
 
 func moment(v safejs.Value, name string) time.Time {

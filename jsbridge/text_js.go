@@ -39,7 +39,7 @@ func (o *Object) JSON() Text {
 	if o.text == nil {
 		return "{}"
 	}
-	return Text(o.text) + "}"
+	return Text(append(o.text, '}'))
 }
 
 // Text adds a text.

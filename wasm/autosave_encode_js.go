@@ -11,8 +11,7 @@ import (
 // the lease, which the facade makes itself.
 
 func encodeAutosave(e autosave.Event) (*jsbridge.Object, parts) {
-	o, bytes := &jsbridge.Object{}, parts{}
-	o.Text("type", string(e.Type))
+	o, bytes := event(string(e.Type)), parts{}
 	o.Add("state", encodeSaverState(e.State))
 	switch e.Type {
 	case autosave.EventSaved:

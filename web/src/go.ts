@@ -60,7 +60,7 @@ export async function startGo(module: WebAssembly.Module, tell: Died, port: Port
         return own.close(...args);
       } });
     };
-    const events = (all: string, bytes?: object): void => (JSON.parse(all) as RawEvent[]).forEach((one) => event({ ...one, ...bytes })); // bytes are fields too
+    const events = (all: string, bytes?: object): void => (JSON.parse(all) as RawEvent[]).forEach((one) => event(Object.assign(one, bytes))); // bytes are fields too
     const boot = { config: spelled(config), port, files, tables, writer, journals, database, events, ready };
     const [one] = served;
     if (one) one.open(boot).catch(reject);
