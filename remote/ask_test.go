@@ -36,10 +36,15 @@ func (n *internet) home(session string) *home {
 
 // tab opens a page whose channel reaches the other tabs and the server.
 func (h *home) tab(t *testing.T, name string, change ...func(*autosave.Config)) *writer {
+	m := h.machine(name, autosave.NewLayout(h.disk.Client(), autosavetest.SHA256))
+	return m.writer(t, name, append(change, func(c *autosave.Config) { c.Channel = remote.NewChannel(m.document, h.air.Join()) })...)
+}
+
+// machine is what a page uses, with a local history or none.
+func (h *home) machine(name string, history autosave.Store) machine {
 	d := remote.NewDocument(remote.Config{Server: &browser{net: h.n, session: h.session}, URL: "https://locks.example", Document: "project", Name: name, Token: h.token,
 		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client(name)}})
-	m := machine{document: d, store: remote.NewContents(d, autosave.NewLayout(h.disk.Client(), autosavetest.SHA256), autosavetest.SHA256), disk: h.disk}
-	return m.writer(t, name, append(change, func(c *autosave.Config) { c.Channel = remote.NewChannel(d, h.air.Join()) })...)
+	return machine{document: d, store: remote.NewContents(d, history, autosavetest.SHA256), disk: h.disk}
 }
 
 func vetoing(err error) func(*autosave.Config) {
@@ -110,10 +115,8 @@ func TestHolderOnAnotherMachineKeepsTheLock(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newInternet()
 				h := n.home("A")
-				d := remote.NewDocument(remote.Config{Server: &browser{net: n, session: "A"}, URL: "https://locks.example", Document: "project",
-					Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client("a")}})
-				m := machine{document: d, store: remote.NewContents(d, nil, autosavetest.SHA256), disk: h.disk}
-				join := func(c *autosave.Config) { c.Channel = remote.NewChannel(d, h.air.Join()) }
+				m := h.machine("a", nil)
+				join := func(c *autosave.Config) { c.Channel = remote.NewChannel(m.document, h.air.Join()) }
 				a := m.writer(t, "a", join, c.change)
 				a.type_("x")
 				sleep(time.Second)
@@ -231,12 +234,10 @@ func TestEndOfAQuestionIsHeardOnce(t *testing.T) {
 		var heard []autosave.MessageKind
 		var mu sync.Mutex
 		h := n.home("A")
-		d := remote.NewDocument(remote.Config{Server: &browser{net: n, session: "A"}, URL: "https://locks.example", Document: "project",
-			Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client("a")}})
-		m := machine{document: d, store: remote.NewContents(d, nil, autosavetest.SHA256), disk: h.disk}
+		m := h.machine("a", nil)
 		m.writer(t, "a", func(c *autosave.Config) {
 			c.OnHandover = func(context.Context, string) error { time.Sleep(3 * time.Second); return errors.New("in a call") }
-			c.Channel = noting{remote.NewChannel(d, h.air.Join()), func(m autosave.Message) {
+			c.Channel = noting{remote.NewChannel(m.document, h.air.Join()), func(m autosave.Message) {
 				mu.Lock()
 				defer mu.Unlock()
 				heard = append(heard, m.Kind)
