@@ -244,7 +244,7 @@ func bundled(t *testing.T, dir, name string) {
 	t.Helper()
 	modules, err := filepath.Abs(editors)
 	require.NoError(t, err)
-	require.DirExists(t, modules, "the editors are not installed; run make test-e2e")
+	require.DirExists(t, modules, "the editors are not installed; run make test-docs")
 	entries := []api.EntryPoint{{InputPath: filepath.Join(dir, name), OutputPath: strings.TrimSuffix(name, ".js")}}
 	if name == "monaco.js" {
 		entries = append(entries, api.EntryPoint{InputPath: "monaco-editor/editor/editor.worker.js", OutputPath: "editor.worker"})
