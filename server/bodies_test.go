@@ -79,7 +79,8 @@ func TestLargeBodiesInMemoryAreBounded(t *testing.T) {
 	assert.Equal(t, http.StatusContinue, ann.upload("r", token, large).status(t), "one has ended")
 }
 
-// Other programs than web editors send large files. Where a lock is in the way, the server does not ask for one.
+// Other programs than web editors send large files. Where a lock is in the way or a condition fails, the server does not ask
+// for one.
 func TestLargeFilesAreRefusedBeforeTheyAreSent(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.MaxContent = 1 << 20 })
@@ -103,6 +104,11 @@ func TestLargeFilesAreRefusedBeforeTheyAreSent(t *testing.T) {
 	assert.Equal(t, http.StatusContinue, bob.under(bobs).begin("PUT", "/dav/c/r", large).status(t), "one of several shared locks")
 	assert.Equal(t, http.StatusLocked, bob.begin("PUT", "/dav/c/r", large).status(t), "a lock that is not submitted")
 	assert.NotEqual(t, held, bobs)
+
+	for header, status := range map[string]int{"If-Match": http.StatusPreconditionFailed, "If-None-Match": http.StatusContinue} {
+		assert.Equal(t, status, ann.with(header, `"another"`).begin("PUT", "/dav/plan.docx", large).status(t), header)
+		assert.Equal(t, status, ann.with(header, `"another"`).begin("PUT", "/dav/new.docx", large).status(t), "%s for a new file", header)
+	}
 
 	office := func(lock string) int {
 		return ann.with("X-WOPI-Override", "PUT").with("X-WOPI-Lock", lock).begin("POST", "/wopi/files/plan.docx/contents", large).status(t)

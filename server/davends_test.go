@@ -112,3 +112,20 @@ func TestTheCollectionOfAPropertyStays(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, left)
 }
+
+// Some programs send the body of MKCOL in chunks even if there is none.
+func TestMKCOLWithAnEmptyBodyInChunks(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ann := s.as(t, "ann")
+	for body, status := range map[string]int{"": http.StatusCreated, "text": http.StatusUnsupportedMediaType} {
+		request, err := http.NewRequestWithContext(t.Context(), "MKCOL", ann.base+"/dav/c"+body, strings.NewReader(body))
+		require.NoError(t, err)
+		request.ContentLength, request.TransferEncoding = -1, []string{"chunked"}
+		request.Header.Set("Authorization", "Bearer "+ann.secret)
+		response, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		assert.Equal(t, status, response.StatusCode, "body %q", body)
+	}
+}

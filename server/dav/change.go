@@ -2,6 +2,7 @@ package dav
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"slices"
 
@@ -52,7 +53,12 @@ func (h *Handler) put(c *call) error {
 	if n.kind == missing {
 		what = theEntry
 	}
-	data, end, err := h.API.ReadContent(c.w, c.r, func() error { return h.inTheWay(c, n.place, what) })
+	data, end, err := h.API.ReadContent(c.w, c.r, func() error {
+		if err := h.inTheWay(c, n.place, what); err != nil {
+			return err
+		}
+		return c.expected()(n.info)
+	})
 	if err != nil {
 		return err
 	}
@@ -110,7 +116,7 @@ func (c *call) expected() content.Expected {
 }
 
 func (h *Handler) makeCollection(c *call) error {
-	if c.r.ContentLength != 0 {
+	if hasBody(c.r) {
 		return errBody
 	}
 	n, err := h.look(c.r.Context(), c.session, c.place)
@@ -139,6 +145,15 @@ func (h *Handler) makeCollection(c *call) error {
 	}
 	c.w.WriteHeader(http.StatusCreated)
 	return nil
+}
+
+// hasBody reports whether a request has a body. One of unknown length may be empty.
+func hasBody(r *http.Request) bool {
+	if r.ContentLength < 0 {
+		n, _ := io.CopyN(io.Discard, r.Body, 1)
+		return n > 0
+	}
+	return r.ContentLength > 0
 }
 
 // makeDir makes a collection. It counts among the documents of its maker.

@@ -158,7 +158,15 @@ func (h *Handler) carryOut(t *transfer) (failed []failure, err error) {
 	if t.move {
 		return h.moveAll(t, nodes)
 	}
-	return h.eachNode(t, nodes, func(from, to node) error { return h.copyNode(ctx, t.target, from, to) })
+	return h.eachNode(t, nodes, func(from, to node) error { return h.copyNode(ctx, t.target, from, to, t.expected()) })
+}
+
+// expected returns the condition on the content that is copied or moved. A collection has none.
+func (t *transfer) expected() content.Expected {
+	if t.from.kind == collection {
+		return nil
+	}
+	return t.call.expected()
 }
 
 // leaving returns the nodes to copy or move, or why that cannot begin.
@@ -203,8 +211,9 @@ func (h *Handler) eachNode(t *transfer, nodes []node, f func(from, to node) erro
 	return failed, nil
 }
 
-// copyNode copies a document or makes a collection, with the properties.
-func (h *Handler) copyNode(ctx context.Context, g *right, from, to node) error {
+// copyNode copies a document or makes a collection, with the properties. The condition, if any, holds for the content that is
+// copied, which may be a later one than that of from.
+func (h *Handler) copyNode(ctx context.Context, g *right, from, to node, expected content.Expected) error {
 	op, err := h.copyProps(ctx, from, to)
 	if err != nil {
 		return err
@@ -213,9 +222,12 @@ func (h *Handler) copyNode(ctx context.Context, g *right, from, to node) error {
 		if err := g.makeCopy(ctx, to, op); err != nil {
 			return err
 		}
-		return h.own(g, from, to, func(from, to node) error { return h.copyNode(ctx, g, from, to) })
+		return h.own(g, from, to, func(from, to node) error { return h.copyNode(ctx, g, from, to, nil) })
 	}
-	data, _, err := h.Contents.Read(ctx, from.id())
+	data, read, err := h.Contents.Read(ctx, from.id())
+	if err == nil && expected != nil {
+		err = expected(read)
+	}
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func TestADeletedDocumentGetsNoProperties(t *testing.T) {
 	h := s.handler(s.uninterrupted, s.interrupted)
 	n := node{place: place{"c"}, kind: file}
 	g := s.right(h, n.place)
-	write(t, g)
+	write(t, g, "text")
 
 	s.before = func() { require.NoError(t, h.Contents.Erase(context.Background(), n.id(), nil)) }
 	require.ErrorIs(t, h.patchUnder(t.Context(), g, n, []update{{property: red}}), content.ErrNotFound)

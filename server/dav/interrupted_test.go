@@ -67,9 +67,9 @@ func (s *interruptedStore) right(h *Handler, p place) *right {
 	return &right{Handler: h, call: c, place: p, lease: lease}
 }
 
-// write makes a document at the place of the right.
-func write(t *testing.T, g *right) {
-	_, err := g.Contents.WriteUnder(t.Context(), g.place.id(), g.content(), content.Save{}, nil, []byte("text"))
+// write writes a document at the place of the right.
+func write(t *testing.T, g *right, text string) {
+	_, err := g.Contents.WriteUnder(t.Context(), g.place.id(), g.content(), content.Save{}, nil, []byte(text))
 	require.NoError(t, err)
 }
 

@@ -40,11 +40,7 @@ func (h *Handler) moveAll(t *transfer, nodes []node) (failed []failure, err erro
 			return nil, err // without the key, nothing moves
 		}
 	}
-	expected := content.Expected(nil)
-	if t.from.kind == file {
-		expected = t.expected()
-	}
-	failed, err = h.eachNode(t, nodes, func(from, to node) error { return h.moveNode(t, from, to, expected) })
+	failed, err = h.eachNode(t, nodes, func(from, to node) error { return h.moveNode(t, from, to, t.expected()) })
 	if err != nil || len(failed) > 0 {
 		return failed, err
 	}

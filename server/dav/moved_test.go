@@ -15,7 +15,7 @@ func TestAPropertySetDuringAMoveMovesToo(t *testing.T) {
 	s := newInterruptedStore(t)
 	moving, setting := s.handler(s.interrupted, s.uninterrupted), s.handler(s.uninterrupted, s.uninterrupted)
 	from, to := node{place: place{"from"}, kind: file}, node{place: place{"to"}, kind: file}
-	write(t, s.right(setting, from.place))
+	write(t, s.right(setting, from.place), "text")
 	patch := func() error {
 		return setting.patchUnder(t.Context(), s.right(setting, from.place), from, []update{{property: red}})
 	}

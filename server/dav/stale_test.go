@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/content"
 )
 
 // The lock of a program ends just before the transaction that makes its collection. The program is not told that there is
@@ -14,4 +16,22 @@ func TestACollectionIsNotMadeWithoutItsLock(t *testing.T) {
 	g := s.right(s.handler(s.interrupted, s.interrupted), place{"c"})
 	s.before = func() { require.NoError(t, s.table.Release(context.Background(), g.lease.ID, "ann")) }
 	require.ErrorIs(t, g.makeDir(t.Context(), g.place), errIfFailed)
+}
+
+// A document changes after COPY has compared it with the condition of the program, and before COPY reads it.
+func TestACopyIsOfTheContentThatTheProgramExpects(t *testing.T) {
+	s := newInterruptedStore(t)
+	h := s.handler(s.uninterrupted, s.uninterrupted)
+	source, target := s.right(h, place{"from"}), s.right(h, place{"to"})
+	write(t, source, "text")
+	from, err := h.look(t.Context(), source.call.session, source.place)
+	require.NoError(t, err)
+	source.call.r.Header.Set("If-Match", from.info.ETag)
+	write(t, source, "later text")
+
+	x := &transfer{call: source.call, from: from, to: node{place: target.place}, target: target}
+	_, err = h.carryOut(x)
+	require.ErrorIs(t, err, content.ErrPrecondition)
+	_, _, err = h.Contents.Read(t.Context(), target.place.id())
+	require.ErrorIs(t, err, content.ErrNotFound)
 }
