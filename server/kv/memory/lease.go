@@ -97,7 +97,7 @@ func (s *Store) end(id clientv3.LeaseID) {
 	held.expiry.Stop()
 	delete(s.leases, id)
 	t := &transaction{s: s, revision: s.revision + 1}
-	for _, kv := range inRange(s.keys, []byte{0}, []byte{0}) {
+	for _, kv := range s.inRange([]byte{0}, []byte{0}, s.revision) {
 		if kv.Lease == int64(id) {
 			t.events = append(t.events, &clientv3.Event{Type: clientv3.EventTypeDelete,
 				Kv: &mvccpb.KeyValue{Key: kv.Key, ModRevision: t.revision}})

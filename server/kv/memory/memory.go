@@ -8,7 +8,6 @@ import (
 	"context"
 	"sync"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -28,16 +27,17 @@ var ErrLost = status.Error(codes.Unavailable, "the simulated connection to the s
 type Store struct {
 	mu       sync.Mutex
 	revision int64
-	keys     map[string]*mvccpb.KeyValue
-	history  []*clientv3.Event // of all revisions, in order
-	changed  chan struct{}     // closed and replaced at each revision
+	names    []string                     // of all keys that there ever were, in order
+	past     map[string][]*clientv3.Event // of each of them, in order
+	history  []*clientv3.Event            // of all keys, in order
+	changed  chan struct{}                // closed and replaced at each revision
 	leases   map[clientv3.LeaseID]*lease
 	last     clientv3.LeaseID
 }
 
 // New returns an empty store.
 func New() *Store {
-	return &Store{revision: 1, keys: make(map[string]*mvccpb.KeyValue), changed: make(chan struct{}), leases: make(map[clientv3.LeaseID]*lease)}
+	return &Store{revision: 1, past: make(map[string][]*clientv3.Event), changed: make(chan struct{}), leases: make(map[clientv3.LeaseID]*lease)}
 }
 
 // Client returns the connection of one process to the store. Closing it ends its watches and keep-alives.

@@ -85,11 +85,11 @@ func (s *Store) header() *pb.ResponseHeader { return &pb.ResponseHeader{Revision
 
 // read answers a range request from the present state, or as of a revision.
 func (s *Store) read(r *pb.RangeRequest) *pb.RangeResponse {
-	keys := s.keys
-	if r.Revision > 0 && r.Revision < s.revision {
-		keys = s.at(r.Revision, r.Key, r.RangeEnd)
+	revision := s.revision
+	if r.Revision > 0 {
+		revision = r.Revision
 	}
-	found := inRange(keys, r.Key, r.RangeEnd)
+	found := s.inRange(r.Key, r.RangeEnd, revision)
 	if r.Limit > 0 && int64(len(found)) > r.Limit {
 		found = found[:r.Limit]
 	}
@@ -106,39 +106,35 @@ func (s *Store) read(r *pb.RangeRequest) *pb.RangeResponse {
 	return response
 }
 
-// at returns the entries that a range names, as inRange does, as of a revision.
-func (s *Store) at(revision int64, key, end []byte) map[string]*mvccpb.KeyValue {
-	keys := make(map[string]*mvccpb.KeyValue)
-	for _, e := range s.history {
-		switch {
-		case e.Kv.ModRevision > revision:
-			return keys
-		case !covers(key, end, e.Kv.Key):
-		case e.Type == clientv3.EventTypeDelete:
-			delete(keys, string(e.Kv.Key))
-		default:
-			keys[string(e.Kv.Key)] = e.Kv
-		}
-	}
-	return keys
-}
-
-// inRange returns the entry of key, or the entries from key to end, in order. An end of one zero byte means all keys
-// from key on.
-func inRange(keys map[string]*mvccpb.KeyValue, key, end []byte) (found []*mvccpb.KeyValue) {
+// inRange returns the entry of key, or the entries from key to end, in order, as of a revision. An end of one zero byte means
+// all keys from key on.
+func (s *Store) inRange(key, end []byte, revision int64) (found []*mvccpb.KeyValue) {
 	if len(end) == 0 {
-		if kv := keys[string(key)]; kv != nil {
+		if kv := s.at(string(key), revision); kv != nil {
 			found = append(found, kv)
 		}
 		return found
 	}
-	for _, kv := range keys {
-		if covers(key, end, kv.Key) {
+	first, _ := slices.BinarySearch(s.names, string(key))
+	for _, name := range s.names[first:] {
+		if name >= string(end) && string(end) != "\x00" {
+			break
+		}
+		if kv := s.at(name, revision); kv != nil {
 			found = append(found, kv)
 		}
 	}
-	sort.Slice(found, func(i, j int) bool { return bytes.Compare(found[i].Key, found[j].Key) < 0 })
 	return found
+}
+
+// at returns an entry as of a revision; nil if there was none.
+func (s *Store) at(name string, revision int64) *mvccpb.KeyValue {
+	past := s.past[name]
+	later := sort.Search(len(past), func(i int) bool { return past[i].Kv.ModRevision > revision })
+	if later == 0 || past[later-1].Type == clientv3.EventTypeDelete {
+		return nil
+	}
+	return past[later-1].Kv
 }
 
 // covers reports whether a range from key to end contains a name. A range without an end contains key alone.
@@ -178,7 +174,7 @@ func (t *transaction) do(op *pb.RequestOp) *pb.ResponseOp {
 		return &pb.ResponseOp{Response: &pb.ResponseOp_ResponsePut{ResponsePut: &pb.PutResponse{}}}
 	case op.GetRequestDeleteRange() != nil:
 		d := op.GetRequestDeleteRange()
-		for _, kv := range inRange(t.s.keys, d.Key, d.RangeEnd) {
+		for _, kv := range t.s.inRange(d.Key, d.RangeEnd, t.s.revision) {
 			t.events = append(t.events, &clientv3.Event{Type: clientv3.EventTypeDelete,
 				Kv: &mvccpb.KeyValue{Key: kv.Key, ModRevision: t.revision}})
 		}
@@ -191,7 +187,7 @@ func (t *transaction) do(op *pb.RequestOp) *pb.ResponseOp {
 
 func (t *transaction) put(r *pb.PutRequest) {
 	kv := &mvccpb.KeyValue{Key: r.Key, Value: r.Value, CreateRevision: t.revision, ModRevision: t.revision, Lease: r.Lease}
-	if old := t.s.keys[string(r.Key)]; old != nil {
+	if old := t.s.at(string(r.Key), t.s.revision); old != nil {
 		kv.CreateRevision = old.CreateRevision
 		if r.IgnoreLease {
 			kv.Lease = old.Lease
@@ -208,11 +204,11 @@ func (t *transaction) commit() {
 	s := t.s
 	s.revision = t.revision
 	for _, e := range t.events {
-		if e.Type == clientv3.EventTypeDelete {
-			delete(s.keys, string(e.Kv.Key))
-		} else {
-			s.keys[string(e.Kv.Key)] = e.Kv
+		name := string(e.Kv.Key)
+		if at, known := slices.BinarySearch(s.names, name); !known {
+			s.names = slices.Insert(s.names, at, name)
 		}
+		s.past[name] = append(s.past[name], e)
 	}
 	s.history = append(s.history, t.events...)
 	close(s.changed)
@@ -221,7 +217,7 @@ func (t *transaction) commit() {
 
 // holds reports whether a comparison holds for every key in its range. A comparison of values needs an existing key.
 func (s *Store) holds(c *pb.Compare) bool {
-	found := inRange(s.keys, c.Key, c.RangeEnd)
+	found := s.inRange(c.Key, c.RangeEnd, s.revision)
 	if len(found) == 0 {
 		return c.Target != pb.Compare_VALUE && compare(c, &mvccpb.KeyValue{})
 	}
