@@ -59,6 +59,7 @@ func TestFrameworks(t *testing.T) {
 			t.Run("late", func(t *testing.T) { testLateContent(t, chromium, server) })
 			t.Run("waiting", func(t *testing.T) { testWaiting(t, chromium, server) })
 			t.Run("renamed", func(t *testing.T) { testRenamed(t, chromium, server) })
+			t.Run("functions", func(t *testing.T) { testFunctions(t, chromium, server) })
 			t.Run("refreshed", func(t *testing.T) { testRefreshed(t, chromium, server) })
 			t.Run("suspended", func(t *testing.T) { testSuspended(t, chromium, server) })
 		}
@@ -242,6 +243,21 @@ func testRenamed(t *testing.T, chromium *browser.Browser, server *browser.Server
 	tab.WaitFor("!"+field, browser.Limit)
 	assert.Eventually(t, func() bool { return tab.Workers() == 0 }, browser.Limit, 5*time.Millisecond, "the runtime is left")
 	quiet(tab)
+	tab.Close()
+}
+
+// The functions in the options of the hooks are those of the last commit.
+func testFunctions(t *testing.T, chromium *browser.Browser, server *browser.Server) {
+	tab := chromium.Open(t, strings.Replace(server.URL("/app"), "localhost", "functions.localhost", 1))
+	tab.MustEval("show('Signed')", nil)
+	tab.WaitFor("tokens.useHoldfast === ''", browser.Limit)
+	tab.WaitFor("tokens.useEditor === ''", browser.Limit)
+	tab.MustEval("sign('Ann')", nil)
+	tab.WaitFor("tokens.useHoldfast === 'Ann' && tokens.useEditor === 'Ann'", browser.Limit)
+	for _, path := range []string{"text", "other"} {
+		tab.MustEval("told.length = 0; const options = given.findLast(({path}) => path[0] === '"+path+"'); options.lock.onReadonly(); told.push(options.merge())", nil)
+		assert.Equal(t, []string{"Ann", "Ann"}, browser.Get[[]string](tab, "told"), path)
+	}
 	tab.Close()
 }
 

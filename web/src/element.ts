@@ -30,6 +30,19 @@ const update = (element: Element, text: string): void => {
   if (element.textContent !== text) element.textContent = text; // a live region speaks at every change
 };
 
+/** The time of day in the language of a page; in that of the browser if the page names none, or one that does not exist, such as en_US. */
+function timeOf(at: number, language: string | null | undefined): string {
+  const date = new Date(at);
+  try {
+    return date.toLocaleTimeString(language || undefined);
+  } catch {
+    return date.toLocaleTimeString();
+  }
+}
+
+/** A draft in the list, and a preview of its text; undefined for a draft that is no text. */
+interface Shown { draft: Draft; preview: string | undefined }
+
 export class HoldfastStatus extends Base {
   static readonly observedAttributes = Object.keys(texts).map((name) => `text-${name}`);
 
@@ -39,7 +52,9 @@ export class HoldfastStatus extends Base {
   #force = false; // the page that edits does not answer
   #ended = false; // the AutoSave
   #message = "";
-  #drafts: readonly { draft: Draft; preview: string }[] = [];
+  #drafts: readonly Shown[] = [];
+  #rows = new Map<string, ReturnType<HoldfastStatus["row"]>>(); // of the drafts in the list
+  #made = 0; // counts the rows
   #listing = 0; // the last attempt to list the drafts
   #counted = 0; // the number of drafts in the state at that attempt
   #ui: ReturnType<HoldfastStatus["build"]> | undefined;
@@ -51,6 +66,7 @@ export class HoldfastStatus extends Base {
     this.#disconnect();
     this.#autosave = autosave;
     this.#drafts = [];
+    this.#drawDrafts();
     this.#asking = this.#force = this.#ended = false;
     this.#message = "";
     if (this.isConnected) this.#connect();
@@ -68,7 +84,11 @@ export class HoldfastStatus extends Base {
   }
 
   disconnectedCallback(): void { this.#disconnect(); }
-  attributeChangedCallback(): void { this.#draw(); }
+
+  attributeChangedCallback(): void {
+    this.#drawDrafts();
+    this.#draw();
+  }
 
   #connect(): void {
     this.#disconnect();
@@ -154,12 +174,12 @@ export class HoldfastStatus extends Base {
     this.#draw();
   }
 
-  async #preview({ id, bytes }: Draft): Promise<string> {
+  async #preview({ id }: Draft): Promise<string | undefined> {
     try {
       const text = new TextDecoder("utf-8", { fatal: true }).decode(await this.#autosave!.read(id));
       return text.length > previewLength ? `${text.slice(0, previewLength)} …` : text;
     } catch {
-      return this.#text("bytes", { count: String(bytes) }); // the draft is no text, or no longer exists
+      return undefined; // the draft is no text, or no longer exists
     }
   }
 
@@ -226,22 +246,40 @@ export class HoldfastStatus extends Base {
     if (online === false) return this.#text("offline");
     if (phase === "writing-current" || phase === "updating-index") return this.#text("saving");
     if (pendingBytes > 0 || phase === "debouncing") return this.#text("unsaved");
-    return lastSuccessAt ? this.#text("saved", { time: new Date(lastSuccessAt).toLocaleTimeString(this.closest("[lang]")?.getAttribute("lang") ?? undefined) }) : "";
+    return lastSuccessAt ? this.#text("saved", { time: timeOf(lastSuccessAt, this.closest("[lang]")?.getAttribute("lang")) }) : "";
   }
 
+  /** Draws the list. A draft keeps its row, because the focus may be in it. */
   #drawDrafts(): void {
-    this.#ui?.drafts.replaceChildren(...this.#drafts.map(({ draft, preview }, at) => {
-      const text = make("span", "draft-text", preview || this.#text("empty"));
-      text.id = `draft-${at}`;
-      const decide = (name: "use" | "keep" | "discard", as: "content" | "generation" | "discard"): HTMLButtonElement => {
-        const button = make("button", `button ${name}`, this.#text(name));
-        button.type = "button";
-        button.setAttribute("aria-describedby", text.id);
-        button.addEventListener("click", () => void this.#decide(draft.id, as));
-        return button;
-      };
-      return make("li", "draft", text, decide("use", "content"), decide("keep", "generation"), decide("discard", "discard"));
-    }));
+    const list = this.#ui?.drafts;
+    if (!list) return;
+    for (const [id, row] of this.#rows) {
+      if (this.#drafts.some(({ draft }) => draft.id === id)) continue;
+      row.item.remove();
+      this.#rows.delete(id);
+    }
+    this.#drafts.forEach(({ draft, preview }, at) => {
+      const row = this.#rows.get(draft.id) ?? this.row(draft);
+      this.#rows.set(draft.id, row);
+      update(row.text, preview === undefined ? this.#text("bytes", { count: String(draft.bytes) }) : preview || this.#text("empty"));
+      for (const [name, button] of row.buttons) update(button, this.#text(name));
+      if (list.children[at] !== row.item) list.insertBefore(row.item, list.children[at] ?? null);
+    });
+  }
+
+  /** Builds the row of a draft, once. */
+  row({ id }: Draft) {
+    const text = make("span", "draft-text");
+    text.id = `draft-${++this.#made}`;
+    const decide = (name: "use" | "keep" | "discard", as: "content" | "generation" | "discard") => {
+      const button = make("button", `button ${name}`);
+      button.type = "button";
+      button.setAttribute("aria-describedby", text.id);
+      button.addEventListener("click", () => void this.#decide(id, as));
+      return [name, button] as const;
+    };
+    const buttons = [decide("use", "content"), decide("keep", "generation"), decide("discard", "discard")];
+    return { item: make("li", "draft", text, ...buttons.map(([, button]) => button)), text, buttons };
   }
 }
 

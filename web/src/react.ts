@@ -20,7 +20,7 @@ export function useHoldfast(options?: OpenOptions): Holdfast | undefined {
   const key = keyOf(options);
   const shown = useRef<Holdfast>(undefined);
   useEffect(() => {
-    const opened = createHoldfast(latest.current);
+    const opened = createHoldfast(opening(latest));
     setHoldfast(opened);
     return () => { if (shown.current !== opened) close(opened); };
   }, [key]);
@@ -61,12 +61,8 @@ export function useAutoSave(holdfast: Holdfast | undefined, snapshot: Taking, op
 
   useEffect(() => {
     if (!holdfast) return;
-    const { merge, load } = page.options;
-    const binding = bound.current = new Binding(holdfast, () => (page.kept ? page.kept.text : page.snapshot()), {
-      ...page.options,
-      ...(merge && { merge: (sides) => page.options.merge?.(sides) }),
-      ...(load && { load: (content) => page.options.load?.(content) }),
-    }, () => listeners.forEach((listener) => listener()));
+    const binding = bound.current = new Binding(holdfast, () => (page.kept ? page.kept.text : page.snapshot()), saving(() => page.options),
+      () => listeners.forEach((listener) => listener()));
     if (marked.current === key) binding.markDirty(); // before there was a Holdfast
     listeners.forEach((listener) => listener());
     return () => {
@@ -98,16 +94,34 @@ export function useAutoSave(holdfast: Holdfast | undefined, snapshot: Taking, op
 export function useEditor(given: EditorOptions = {}) {
   const { holdfast, open, ...options } = given;
   const [editor] = useState(() => new TextEditor());
-  const latest = useLatest({ options, open });
+  const latest = useLatest<BindingOptions>(options), openings = useLatest(open);
   const own = !("holdfast" in given), waiting = waits(given);
   const key = keyOf([options, own && open]);
   const document = keyOf([options.path, own && open]);
   useEffect(() => { if (!waiting && editor.shows(document, holdfast)) editor.clear(); }, [editor, holdfast, document, waiting]);
   useEffect(() => {
-    return owning(own ? { open: latest.current.open } : { holdfast }, (used) => editor.begin(used, latest.current.options));
+    return owning(own ? { open: opening(openings) } : { holdfast }, (used) => editor.begin(used, saving(() => latest.current)));
   }, [editor, holdfast, own, key]);
   const view = useSyncExternalStore(editor.subscribe, () => editor.view, () => noText);
   return { ...view, setText: editor.setText };
+}
+
+/** Options whose functions call those of the last commit. */
+function saving(latest: () => BindingOptions): BindingOptions {
+  const { merge, load, lock, ...rest } = latest();
+  return {
+    ...rest,
+    ...(merge && { merge: (sides) => latest().merge?.(sides) }),
+    ...(load && { load: (content) => latest().load?.(content) }),
+    ...(lock && { lock: { ...lock, ...(lock.onReadonly && { onReadonly: (event) => latest().lock?.onReadonly?.(event) }) } }),
+  };
+}
+
+/** The same for the options of a Holdfast. */
+function opening(latest: { current: OpenOptions | undefined }): OpenOptions | undefined {
+  const open = latest.current;
+  if (!open?.server?.token) return open;
+  return { ...open, server: { ...open.server, token: async () => await latest.current?.server?.token?.() ?? "" } };
 }
 
 /** The value of the last commit. */

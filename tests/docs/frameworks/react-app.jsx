@@ -121,7 +121,30 @@ function Later() {
   return <textarea value={text} readOnly={readOnly} onChange={(event) => setText(event.target.value)} aria-label="Later" />;
 }
 
-const parts = { Later, Waiting, Renamed, Notes, Board, Uncontrolled, Other, Suspending, Pages, Turning, Turned, Refreshed };
+/** Its functions know who is signed in. */
+function Signed() {
+  const [user, sign] = useState("");
+  const own = { server: { url: location.origin, token: () => token("useHoldfast") } };
+  const lock = { onReadonly: () => globalThis.told.push(user) };
+  const token = (hook) => {
+    globalThis.tokens[hook] = user;
+    if (!user) throw new Error("nobody is signed in");
+    return user;
+  };
+  useAutoSave(useHoldfast(own), () => "", { path: ["owned"] });
+  useEditor({ path: ["own"], open: { server: { url: location.origin, token: () => token("useEditor") } } });
+  const [holdfast] = useState(() => {
+    const opened = createHoldfast({ root: "signed" });
+    return { createAutoSave: (snapshot, options) => { globalThis.given.push(options); return opened.createAutoSave(snapshot, options); } };
+  });
+  useEditor({ path: ["text"], holdfast, merge: () => user, lock });
+  useAutoSave(holdfast, () => "", { path: ["other"], merge: () => user, lock });
+  Object.assign(globalThis, { sign, user });
+  return null;
+}
+Object.assign(globalThis, { given: [], told: [], tokens: {} });
+
+const parts = { Signed, Later, Waiting, Renamed, Notes, Board, Uncontrolled, Other, Suspending, Pages, Turning, Turned, Refreshed };
 let root;
 globalThis.show = (name) => {
   const Part = parts[name];
