@@ -40,6 +40,7 @@ func TestFrameworks(t *testing.T) {
 		}
 		if app == "svelte-app.js" {
 			t.Run(app+"/path", func(t *testing.T) { testPath(t, chromium, server, "Turning") })
+			t.Run("left", func(t *testing.T) { testLeft(t, chromium, server) })
 			t.Run("hydrated", func(t *testing.T) { testHydrated(t, chromium, server) })
 			t.Run("restored", func(t *testing.T) { testRestored(t, chromium, server) })
 		}
@@ -258,6 +259,15 @@ func testFunctions(t *testing.T, chromium *browser.Browser, server *browser.Serv
 		tab.MustEval("told.length = 0; const options = given.findLast(({path}) => path[0] === '"+path+"'); options.lock.onReadonly(); told.push(options.merge())", nil)
 		assert.Equal(t, []string{"Ann", "Ann"}, browser.Get[[]string](tab, "told"), path)
 	}
+	tab.Close()
+}
+
+// A store goes on for its other subscriber if one leaves it twice.
+func testLeft(t *testing.T, chromium *browser.Browser, server *browser.Server) {
+	tab := chromium.Open(t, strings.Replace(server.URL("/app"), "localhost", "left.localhost", 1))
+	tab.MustEval("show('Left')", nil)
+	tab.WaitFor("!view.readOnly", browser.Limit)
+	tab.MustEval("show()", nil)
 	tab.Close()
 }
 

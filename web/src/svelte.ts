@@ -20,9 +20,11 @@ export function editorStore(options: EditorOptions = {}) {
         last = now;
         run(now);
       });
+      let subscribed = true;
       return () => {
         forget();
-        if (--users === 0) end();
+        if (subscribed && --users === 0) end();
+        subscribed = false;
       };
     },
   });

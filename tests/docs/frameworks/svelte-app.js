@@ -1,6 +1,6 @@
 import { mount, unmount } from "svelte";
 import { createHoldfast, openHoldfast } from "holdfast";
-import { autosave } from "holdfast/svelte";
+import { autosave, editorStore } from "holdfast/svelte";
 import Field from "./Field.svelte";
 import Notes from "./Notes.svelte";
 
@@ -24,6 +24,16 @@ function later(target) {
     destroy();
     field.remove();
   };
+}
+
+/** A store with two subscribers. The first one leaves twice, before the document is loaded. */
+function left() {
+  const { view } = editorStore({ path: ["left"] });
+  const leave = view.subscribe(() => undefined);
+  const end = view.subscribe((now) => { globalThis.view = now; });
+  leave();
+  leave();
+  return end;
 }
 
 /** A field of the server's HTML, in which the user has typed `typed` before this script ran. */
@@ -54,7 +64,7 @@ const mounted = (part) => (target) => {
   return () => unmount(shown);
 };
 
-const parts = { Field: mounted(Field), Notes: mounted(Notes), Turning: turning, Later: later, Hydrated: hydrated, Rendered: rendered };
+const parts = { Field: mounted(Field), Notes: mounted(Notes), Turning: turning, Later: later, Left: left, Hydrated: hydrated, Rendered: rendered };
 let end;
 globalThis.show = (name) => {
   end?.();
