@@ -310,13 +310,13 @@ export class Journals {
 
   /** @param {Page} page */
   async #close(page) {
-    const { file, draft } = page;
+    const { file, draft, dir } = page;
     clearTimeout(page.timer);
     page.file = undefined;
-    if (!file) return;
+    if (!file || !dir) return;
     const { filled } = file;
     await file.close();
-    if (!filled) await removed(await drafts((await page.bound).folder), draft);
+    if (!filled) await removed(dir, draft); // in the same task: the page may be frozen after it, while another page fills the draft
   }
 }
 

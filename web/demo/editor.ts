@@ -112,7 +112,7 @@ function headlineOf(kind: Kind, state: WriterState, holder: string | undefined):
 function explainOf(kind: Kind, state: WriterState): string {
   const { save, pending, drafts } = state;
   if (kind === "holding") {
-    if (save.phase === "error") return `Could not save (${save.lastError?.code}). It is tried again, and no typed text is lost.`;
+    if (save.phase === "error") return `Could not save (${save.lastError?.code}). Holdfast tries again, and no typed text is lost.`;
     return "Your text is saved by itself. The other tabs read along.";
   }
   if (kind === "opening") return "The runtime is starting.";

@@ -12,7 +12,7 @@ export const texts = {
   saving: "Saving …",
   unsaved: "Not saved yet.",
   offline: "Offline. What you type is kept in this browser.",
-  failed: "Saving failed. It is tried again.",
+  failed: "Saving failed. Holdfast tries again.",
   ask: "Ask to edit",
   "take-over": "Take over",
   draft: "There is a draft to decide about.",
