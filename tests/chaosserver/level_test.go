@@ -176,10 +176,24 @@ func (a *author) text(save int) string {
 	return fmt.Sprintf("%-10000s", fmt.Sprint(a.document, " ", save))
 }
 
+// do makes a request, again while the store of a busy machine does not answer.
 func (a *author) do(method, what string, body []byte) (string, error) {
+	for {
+		status, text, err := a.try(method, what, body)
+		if err != nil || status == http.StatusOK {
+			return text, err
+		}
+		if status != http.StatusServiceUnavailable {
+			return text, fmt.Errorf("%s %s of %s: %d %s", method, what, a.document, status, text)
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func (a *author) try(method, what string, body []byte) (status int, text string, err error) {
 	r, err := http.NewRequest(method, a.url+"/api/documents/"+a.document+"/"+what, bytes.NewReader(body))
 	if err != nil {
-		return "", err
+		return 0, "", err
 	}
 	r.Header.Set("Authorization", "Bearer author-of-"+a.document)
 	if a.token > 0 {
@@ -187,12 +201,9 @@ func (a *author) do(method, what string, body []byte) (string, error) {
 	}
 	response, err := a.client.Do(r)
 	if err != nil {
-		return "", err
+		return 0, "", err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s %s of %s: %s: %s", method, what, a.document, response.Status, text)
-	}
-	return string(text), err
+	read, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(read), err
 }
