@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,16 +26,21 @@ type faulty struct {
 	puts func() error
 	// stuck is the name of a blob that cannot be deleted.
 	stuck string
+	// deletes is called for each deletion, if it is set.
+	deletes func()
 }
 
 var errStuck = errors.New("the file cannot be deleted")
 
 func (f *faulty) Delete(ctx context.Context, name string) error {
 	f.mu.Lock()
-	stuck := f.stuck
+	stuck, deletes := f.stuck, f.deletes
 	f.mu.Unlock()
 	if name == stuck {
 		return errStuck
+	}
+	if deletes != nil {
+		deletes()
 	}
 	return f.Files.Delete(ctx, name)
 }
@@ -189,6 +195,34 @@ func TestKeepingFewer(t *testing.T) {
 	_, err := s.save(t, "r", token, "last")
 	require.NoError(t, err)
 	require.NoError(t, s.Tidy(t.Context()))
+	assert.Len(t, f.names(t), 1)
+}
+
+// A disk that is busy with saves takes milliseconds for a deletion, and a bucket always does. Many documents that are saved all the
+// time drop more generations than could be deleted one after the other.
+func TestBlobsAreDeletedSeveralAtOnce(t *testing.T) {
+	s, f, lock := opened(t, 1)
+	token := lock("r")
+	for i := range 2*deletionsAtOnce + 1 {
+		_, err := s.save(t, "r", token, fmt.Sprint(i))
+		require.NoError(t, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var deletions atomic.Int64
+	begun := make(chan struct{}) // closed when so many have begun and none has ended
+	f.deletes = func() {
+		if deletions.Add(1) == deletionsAtOnce {
+			close(begun)
+		}
+		select {
+		case <-begun:
+		case <-ctx.Done():
+		}
+	}
+	require.NoError(t, s.Tidy(t.Context()))
+	require.NoError(t, ctx.Err())
+	assert.EqualValues(t, 2*deletionsAtOnce, deletions.Load())
 	assert.Len(t, f.names(t), 1)
 }
 

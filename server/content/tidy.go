@@ -10,7 +10,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast/server/blobs"
 	"github.com/holdfast-dev/holdfast/server/kv"
@@ -22,6 +25,9 @@ const (
 	OrphanAge = time.Hour
 	// page is the number of names per read.
 	page = 500
+	// deletionsAtOnce is the number of blobs that are deleted together. A disk that is busy with saves takes milliseconds for
+	// each, and a bucket always does: one after the other, fewer would be deleted than busy documents drop.
+	deletionsAtOnce = 32
 )
 
 // Tidy deletes the blobs of dropped generations, unless a backup holds them. Its cost depends on the number of
@@ -36,16 +42,10 @@ func (s *Store) Tidy(ctx context.Context) error {
 		if held, err := s.held(ctx); err != nil || held {
 			return cmp.Or(err, failed)
 		}
-		var done []kv.Op
-		for _, e := range entries {
-			after = e.Key
-			deleted, err := s.collect(ctx, strings.TrimPrefix(e.Key, garbagePrefix), &failed)
-			if err != nil {
-				return err
-			}
-			if deleted {
-				done = append(done, kv.Delete(e.Key))
-			}
+		after = entries[len(entries)-1].Key
+		done, err := s.collectAll(ctx, entries, &failed)
+		if err != nil {
+			return err
 		}
 		if len(done) == 0 {
 			return failed // it is not because of single blobs
@@ -56,6 +56,28 @@ func (s *Store) Tidy(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// collectAll deletes the blobs of garbage entries, and returns the operations that remove the entries. It fails as collect does, once
+// the deletions that have begun are over.
+func (s *Store) collectAll(ctx context.Context, entries []kv.Entry, failed *error) (done []kv.Op, err error) {
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(deletionsAtOnce)
+	for _, e := range entries {
+		group.Go(func() error {
+			var one error
+			deleted, err := s.collect(ctx, strings.TrimPrefix(e.Key, garbagePrefix), &one)
+			mu.Lock()
+			defer mu.Unlock()
+			if deleted {
+				done = append(done, kv.Delete(e.Key))
+			}
+			*failed = cmp.Or(one, *failed)
+			return err
+		})
+	}
+	return done, group.Wait()
 }
 
 // collect deletes a blob. If only this blob cannot be deleted, collect sets failed. Its error means that the blob store does
