@@ -203,7 +203,7 @@ func TestKeepingFewer(t *testing.T) {
 func TestBlobsAreDeletedSeveralAtOnce(t *testing.T) {
 	s, f, lock := opened(t, 1)
 	token := lock("r")
-	for i := range 2*deletionsAtOnce + 1 {
+	for i := range deletionsAtOnce*deletionsPerCommit + 1 {
 		_, err := s.save(t, "r", token, fmt.Sprint(i))
 		require.NoError(t, err)
 	}
@@ -222,7 +222,7 @@ func TestBlobsAreDeletedSeveralAtOnce(t *testing.T) {
 	}
 	require.NoError(t, s.Tidy(t.Context()))
 	require.NoError(t, ctx.Err())
-	assert.EqualValues(t, 2*deletionsAtOnce, deletions.Load())
+	assert.EqualValues(t, deletionsAtOnce*deletionsPerCommit, deletions.Load())
 	assert.Len(t, f.names(t), 1)
 }
 

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,6 +29,9 @@ const (
 	// deletionsAtOnce is the number of blobs that are deleted together. A disk that is busy with saves takes milliseconds for
 	// each, and a bucket always does: one after the other, fewer would be deleted than busy documents drop.
 	deletionsAtOnce = 32
+	// deletionsPerCommit is the number of deletions after which one transaction records them. A small one shares an etcd
+	// transaction with those of saves, see [kv.Store.Commit].
+	deletionsPerCommit = 8
 )
 
 // Tidy deletes the blobs of dropped generations, unless a backup holds them. Its cost depends on the number of
@@ -43,41 +47,50 @@ func (s *Store) Tidy(ctx context.Context) error {
 			return cmp.Or(err, failed)
 		}
 		after = entries[len(entries)-1].Key
-		done, err := s.collectAll(ctx, entries, &failed)
-		if err != nil {
-			return err
-		}
-		if len(done) == 0 {
-			return failed // it is not because of single blobs
-		}
-		for ops := range slices.Chunk(done, kv.MaxOps) {
-			if _, err := s.KV.Commit(ctx, kv.Txn{Then: ops}); err != nil {
-				return err
-			}
+		deleted, err := s.collectAll(ctx, entries, &failed)
+		if err != nil || deleted == 0 {
+			return cmp.Or(err, failed) // without a deletion, the reason is more than single blobs
 		}
 	}
 }
 
-// collectAll deletes the blobs of garbage entries, and returns the operations that remove the entries. It fails as collect does, once
-// the deletions that have begun are over.
-func (s *Store) collectAll(ctx context.Context, entries []kv.Entry, failed *error) (done []kv.Op, err error) {
+// collectAll deletes the blobs of garbage entries and then the entries. It fails as collect does, once the deletions that have begun
+// are over.
+func (s *Store) collectAll(ctx context.Context, entries []kv.Entry, failed *error) (deleted int64, err error) {
+	var all atomic.Int64
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(deletionsAtOnce)
-	for _, e := range entries {
+	for some := range slices.Chunk(entries, deletionsPerCommit) {
 		group.Go(func() error {
-			var one error
-			deleted, err := s.collect(ctx, strings.TrimPrefix(e.Key, garbagePrefix), &one)
+			done, single, err := s.collectSome(ctx, some)
 			mu.Lock()
-			defer mu.Unlock()
-			if deleted {
-				done = append(done, kv.Delete(e.Key))
+			*failed = cmp.Or(*failed, single)
+			mu.Unlock()
+			all.Add(int64(len(done)))
+			if err != nil || len(done) == 0 {
+				return err
 			}
-			*failed = cmp.Or(one, *failed)
+			_, err = s.KV.Commit(ctx, kv.Txn{Then: done})
 			return err
 		})
 	}
-	return done, group.Wait()
+	err = group.Wait()
+	return all.Load(), err
+}
+
+// collectSome deletes the blobs of garbage entries, and returns the operations that delete the entries.
+func (s *Store) collectSome(ctx context.Context, entries []kv.Entry) (done []kv.Op, single, err error) {
+	for _, e := range entries {
+		deleted, err := s.collect(ctx, strings.TrimPrefix(e.Key, garbagePrefix), &single)
+		if err != nil {
+			return nil, single, err
+		}
+		if deleted {
+			done = append(done, kv.Delete(e.Key))
+		}
+	}
+	return done, single, nil
 }
 
 // collect deletes a blob. If only this blob cannot be deleted, collect sets failed. Its error means that the blob store does
