@@ -112,9 +112,9 @@ func (h *Handler) answerFind(c *call, q query, nodes []node) error {
 		}
 		for i, n := range some {
 			h.answerNode(x, c.session, q, n, props[i], held.covering(n))
-		}
-		if x.Len() > maxAnswer {
-			return errTooMany
+			if x.Len() > maxAnswer { // after each node, because the names of a request can be long
+				return errTooMany
+			}
 		}
 	}
 	x.close("multistatus")

@@ -17,8 +17,9 @@ const (
 	davSpace   = "DAV:"
 	xmlSpace   = "http://www.w3.org/XML/1998/namespace"
 	xmlnsSpace = "http://www.w3.org/2000/xmlns/"
-	// maxXML is the maximum size of a request's body in bytes, maxNested that of its depth in elements.
-	maxXML, maxNested = 64 << 10, 64
+	// maxXML is the maximum size of a request's body in bytes, maxNested that of its depth in elements. maxExpanded is the
+	// maximum size of the namespaces of all names together, in bytes, because each name is written with its namespace.
+	maxXML, maxNested, maxExpanded = 64 << 10, 64, 512 << 10
 )
 
 var errXML = httpapi.Refusal(http.StatusBadRequest, "invalid_request", "The body is not the XML that this method takes.")
@@ -71,6 +72,8 @@ type parser struct {
 	decoder *xml.Decoder
 	spaces  []string // the namespaces that are declared
 	depth   int
+	// expanded is the size of the namespaces of all names so far.
+	expanded int
 }
 
 var errMalformed = errors.New("the XML is malformed")
@@ -112,6 +115,9 @@ func (p *parser) element(start xml.StartElement) (e element, err error) {
 	if p.depth++; p.depth > maxNested || !p.declared(e.name) || slices.ContainsFunc(e.attrs, func(a xml.Attr) bool { return !p.declared(a.Name) }) {
 		return e, errMalformed
 	}
+	if p.expand(e); p.expanded > maxExpanded {
+		return e, errMalformed
+	}
 	for {
 		token, err := p.decoder.Token()
 		if err != nil {
@@ -131,6 +137,14 @@ func (p *parser) element(start xml.StartElement) (e element, err error) {
 		case xml.EndElement:
 			return e, nil
 		}
+	}
+}
+
+// expand adds the namespaces of an element's names.
+func (p *parser) expand(e element) {
+	p.expanded += len(e.name.Space)
+	for _, a := range e.attrs {
+		p.expanded += len(a.Name.Space)
 	}
 }
 

@@ -46,3 +46,16 @@ func TestManyAttributes(t *testing.T) {
 	}
 	assert.Len(t, seen, 60)
 }
+
+// What is written declares the namespace of each element. A long namespace that a short body uses many times would fill the
+// memory.
+func TestALongNamespaceIsNotRepeatedWithoutBound(t *testing.T) {
+	body := `<x xmlns:p="` + strings.Repeat("n", 20<<10) + `">%s</x>`
+	few, err := read(t, fmt.Sprintf(body, strings.Repeat(`<p:b/>`, 10)))
+	require.NoError(t, err)
+	assert.Less(t, len(inner(*few)), maxExpanded)
+	for _, many := range []string{strings.Repeat(`<p:b/>`, 1000), strings.Repeat(`<b p:a=""/>`, 1000)} {
+		_, err = read(t, fmt.Sprintf(body, many))
+		assert.ErrorIs(t, err, errXML)
+	}
+}
