@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -128,4 +129,38 @@ func TestMKCOLWithAnEmptyBodyInChunks(t *testing.T) {
 		require.NoError(t, response.Body.Close())
 		assert.Equal(t, status, response.StatusCode, "body %q", body)
 	}
+}
+
+// A program that states the content that it has seen does not change a collection that has this name now: not one member goes.
+func TestAnEntityTagDoesNotHoldForACollection(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ann := s.as(t, "ann")
+	ann.status(http.StatusCreated, "MKCOL /dav/c", "PUT /dav/c/a text")
+	stale := ann.with("If-Match", `"seen"`)
+	stale.status(http.StatusPreconditionFailed, "DELETE /dav/c", "PROPPATCH /dav/c "+setProperty)
+	stale.to("/dav/to").status(http.StatusPreconditionFailed, "MOVE /dav/c", "COPY /dav/c")
+	ann.with("If-None-Match", "*").status(http.StatusPreconditionFailed, "DELETE /dav/c")
+	ann.status(http.StatusOK, "GET /dav/c/a")
+	ann.with("Depth", "0").status(http.StatusNotFound, "PROPFIND /dav/to")
+
+	ann.with("If", `(Not ["seen"])`).status(http.StatusMultiStatus, "PROPPATCH /dav/c "+setProperty)
+	ann.with("If-Match", "*").to("/dav/to").status(http.StatusCreated, "MOVE /dav/c")
+	ann.with("If-Match", "*").status(http.StatusNoContent, "DELETE /dav/to")
+}
+
+// The conditions of a request hold for PROPPATCH and LOCK too. A LOCK that they refuse leaves no lock and no file.
+func TestPropertiesAndLocksUnderConditions(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ann := s.as(t, "ann")
+	ann.status(http.StatusCreated, "PUT /dav/f text")
+	exclusive := fmt.Sprintf(lockInfo, "exclusive")
+	stale := ann.with("If-Match", `"seen"`)
+	stale.status(http.StatusPreconditionFailed, "PROPPATCH /dav/f "+setProperty, "LOCK /dav/f "+exclusive, "LOCK /dav/new "+exclusive)
+	ann.with("If-None-Match", "*").status(http.StatusPreconditionFailed, "LOCK /dav/f "+exclusive)
+	ann.status(http.StatusNotFound, "GET /dav/new")
+	assert.NotContains(t, string(ann.with("Depth", "0").do("PROPFIND", "/dav/f", nil).text), "color")
+	ann.status(http.StatusNoContent, "PUT /dav/f free")
+	ann.with("If-Match", ann.do("GET", "/dav/f", nil).header.Get("ETag")).status(http.StatusOK, "LOCK /dav/f "+exclusive)
 }

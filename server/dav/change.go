@@ -100,7 +100,7 @@ func (h *Handler) mayPut(c *call, n node) error {
 	return nil
 }
 
-// expected returns the condition of a PUT or DELETE on the content that it changes. If the header If has held for an entity
+// expected returns the condition of a request on the content that it changes. If the header If has held for an entity
 // tag, the content must still have it.
 func (c *call) expected() content.Expected {
 	asked := httpapi.Expected(c.r)
@@ -215,6 +215,9 @@ func (h *Handler) remove(c *call) error {
 	defer g.end()
 	if n.kind == missing {
 		return errMissing
+	}
+	if err := c.expected()(n.info); err != nil {
+		return err
 	}
 	failed, err := g.removeAll(c.r.Context(), n, c.expected())
 	if err != nil {

@@ -161,7 +161,7 @@ func (h *Handler) carryOut(t *transfer) (failed []failure, err error) {
 	return h.eachNode(t, nodes, func(from, to node) error { return h.copyNode(ctx, t.target, from, to, t.expected()) })
 }
 
-// expected returns the condition on the content that is copied or moved. A collection has none.
+// expected returns the condition on the content that is copied or moved. That on a collection is not one on its members.
 func (t *transfer) expected() content.Expected {
 	if t.from.kind == collection {
 		return nil
@@ -175,9 +175,10 @@ func (h *Handler) leaving(t *transfer) (nodes []node, failed []failure, err erro
 		return nil, nil, kv.ErrFull
 	}
 	nodes = []node{t.from}
-	if t.from.kind == file {
-		err = t.expected()(t.from.info)
-	} else if !t.shallow {
+	if err := t.call.expected()(t.from.info); err != nil {
+		return nil, nil, err
+	}
+	if t.from.kind == collection && !t.shallow {
 		var below []node
 		below, err = h.members(t.r.Context(), t.session, t.from.place, true)
 		nodes = append(nodes, below...)

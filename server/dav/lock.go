@@ -146,6 +146,9 @@ func (h *Handler) lock(c *call) error {
 
 // lockRequest returns the request for the lock that a program describes, if the program may have it.
 func (h *Handler) lockRequest(c *call, n node, info lockInfo, deep int) (request locks.Request, err error) {
+	if err := c.expected()(n.info); err != nil {
+		return request, err
+	}
 	request = locks.Request{Paths: []locks.Path{n.path()}, TTL: timeout(c.r), Note: noteOwn + inner(info.owner)}
 	if n.kind == collection && deep == 0 {
 		request.Paths[0] = n.members()

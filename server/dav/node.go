@@ -26,8 +26,11 @@ const (
 type node struct {
 	place
 	kind kind
-	info content.Info // of a file
+	info content.Info // of a file; that of a collection has only an entity tag
 }
+
+// collectionTag is the entity tag of a collection. No header can name it, so a condition on a tag never holds, and * does.
+const collectionTag = "]"
 
 func (n node) url() string { return n.href(n.kind == collection) }
 
@@ -57,7 +60,7 @@ func (h *Handler) look(ctx context.Context, s sessions.Session, p place) (node, 
 		return n, err
 	}
 	if is {
-		n.kind = collection
+		n.kind, n.info.ETag = collection, collectionTag
 		return n, nil
 	}
 	if err := h.API.May(s, p.path(), policy.Read); err != nil {

@@ -167,6 +167,9 @@ func (h *Handler) patch(c *call) error {
 	if now.kind != n.kind {
 		return errMissing
 	}
+	if err := c.expected()(now.info); err != nil {
+		return err
+	}
 	if err := h.patchUnder(c.r.Context(), g, n, updates); err != nil {
 		return err
 	}
