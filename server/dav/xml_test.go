@@ -47,7 +47,7 @@ func TestManyAttributes(t *testing.T) {
 	assert.Len(t, seen, 60)
 }
 
-// What is written declares the namespace of each element. A long namespace that a short body uses many times would fill the
+// The XML that the server writes declares the namespace of each element. A long namespace that a short body uses many times would fill the
 // memory.
 func TestALongNamespaceIsNotRepeatedWithoutBound(t *testing.T) {
 	body := `<x xmlns:p="` + strings.Repeat("n", 20<<10) + `">%s</x>`
