@@ -26,6 +26,8 @@ const (
 	OrphanAge = time.Hour
 	// page is the number of names per read.
 	page = 500
+	// garbagePage is the same for garbage. For each read, etcd counts all garbage that is left, so many names share that cost.
+	garbagePage = 5000
 	// deletionsAtOnce is the number of blobs that are deleted together. A disk that is busy with saves takes milliseconds for
 	// each, and a bucket always does: one after the other, fewer would be deleted than busy documents drop.
 	deletionsAtOnce = 32
@@ -39,7 +41,7 @@ const (
 func (s *Store) Tidy(ctx context.Context) error {
 	var failed error
 	for after := garbagePrefix; ; {
-		entries, err := s.KV.Page(ctx, garbagePrefix, after, page)
+		entries, err := s.KV.Page(ctx, garbagePrefix, after, garbagePage)
 		if err != nil || len(entries) == 0 {
 			return cmp.Or(err, failed)
 		}
