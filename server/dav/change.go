@@ -43,10 +43,8 @@ func (h *Handler) put(c *call) error {
 	if err != nil {
 		return err
 	}
-	if n.kind == collection {
-		return errIsCollection
-	}
-	if err := h.mayPut(c, n); err != nil {
+	check := func(n node) error { return h.mayPut(c, n) }
+	if err := check(n); err != nil {
 		return err
 	}
 	what := theContent
@@ -63,14 +61,11 @@ func (h *Handler) put(c *call) error {
 		return err
 	}
 	defer end()
-	g, n, err := h.changing(c, n.place, what)
+	g, n, err := h.changing(c, n.place, what, check)
 	if err != nil {
 		return err
 	}
 	defer g.end()
-	if n.kind == collection {
-		return errIsCollection
-	}
 	info, err := h.Contents.WriteUnder(c.r.Context(), n.id(), g.content(), content.Save{}, c.expected(), data)
 	if err != nil {
 		return err
@@ -85,6 +80,9 @@ func (h *Handler) put(c *call) error {
 }
 
 func (h *Handler) mayPut(c *call, n node) error {
+	if n.kind == collection {
+		return errIsCollection
+	}
 	if err := h.API.May(c.session, n.path(), policy.Write); err != nil {
 		return err
 	}
@@ -123,28 +121,30 @@ func (h *Handler) makeCollection(c *call) error {
 	if err != nil {
 		return err
 	}
+	check := func(n node) error { return h.mayMake(c, n) }
+	if err := check(n); err != nil {
+		return err
+	}
+	g, n, err := h.changing(c, n.place, theEntry, check)
+	if err != nil {
+		return err
+	}
+	defer g.end()
+	if err := g.makeDir(c.r.Context(), n.place); err != nil {
+		return err
+	}
+	c.w.WriteHeader(http.StatusCreated)
+	return nil
+}
+
+func (h *Handler) mayMake(c *call, n node) error {
 	if n.kind != missing {
 		return errExists
 	}
 	if err := h.API.May(c.session, n.path(), policy.Write); err != nil {
 		return err
 	}
-	if err := h.hasParent(c, n.place); err != nil {
-		return err
-	}
-	g, n, err := h.changing(c, n.place, theEntry)
-	if err != nil {
-		return err
-	}
-	defer g.end()
-	if n.kind != missing {
-		return errExists
-	}
-	if err := g.makeDir(c.r.Context(), n.place); err != nil {
-		return err
-	}
-	c.w.WriteHeader(http.StatusCreated)
-	return nil
+	return h.hasParent(c, n.place)
 }
 
 // hasBody reports whether a request has a body. One of unknown length may be empty.
@@ -202,13 +202,19 @@ func (h *Handler) remove(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := h.mayRemove(c, n); err != nil {
+	check := func(n node) error {
+		if err := h.mayRemove(c, n); err != nil {
+			return err
+		}
+		if n.kind == collection && deep == 0 {
+			return errDepth
+		}
+		return nil
+	}
+	if err := check(n); err != nil {
 		return err
 	}
-	if n.kind == collection && deep == 0 {
-		return errDepth
-	}
-	g, n, err := h.changing(c, n.place, theEntry)
+	g, n, err := h.changing(c, n.place, theEntry, check)
 	if err != nil {
 		return err
 	}

@@ -43,9 +43,6 @@ func (h *Handler) transfer(c *call, move bool) error {
 	if err := h.readEnds(t); err != nil {
 		return err
 	}
-	if err := h.mayTransfer(t); err != nil {
-		return err
-	}
 	defer func() { t.target.end(); t.source.end() }()
 	if err := h.lockEnds(t); err != nil {
 		return err
@@ -112,7 +109,7 @@ func (h *Handler) readEnds(t *transfer) (err error) {
 	return h.lookAtEnds(t)
 }
 
-// lookAtEnds finds what is at the source and at the destination.
+// lookAtEnds finds what is at the source and at the destination, and checks that the transfer may begin.
 func (h *Handler) lookAtEnds(t *transfer) (err error) {
 	if t.from, err = h.lookAtRequest(t.call); err != nil {
 		return err
@@ -123,7 +120,10 @@ func (h *Handler) lookAtEnds(t *transfer) (err error) {
 	if t.to.kind != missing && strings.EqualFold(t.r.Header.Get("Overwrite"), "F") {
 		return errOverwrite
 	}
-	return h.hasParent(t.call, t.to.place)
+	if err := h.hasParent(t.call, t.to.place); err != nil {
+		return err
+	}
+	return h.mayTransfer(t)
 }
 
 // mayTransfer checks the permissions. As with mayRemove, the policy alone decides.

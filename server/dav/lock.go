@@ -111,23 +111,7 @@ func (h *Handler) lock(c *call) error {
 	if err != nil {
 		return err
 	}
-	n, err := h.look(c.r.Context(), c.session, c.place)
-	if err != nil {
-		return err
-	}
-	if n.kind == missing {
-		if err := h.mayCreate(c); err != nil {
-			return err
-		}
-	}
-	request, err := h.lockRequest(c, n, info, deep)
-	if err != nil {
-		return err
-	}
-	lease, err := h.acquire(c.r.Context(), request)
-	if holders, ok := deniedBy(err); ok {
-		return &davError{http.StatusLocked, "no-conflicting-lock", h.roots(c.session, n.place, holders)}
-	}
+	lease, n, err := h.lockNode(c, info, deep)
 	if err != nil {
 		return err
 	}
@@ -144,11 +128,50 @@ func (h *Handler) lock(c *call) error {
 	return nil
 }
 
+// lockNode acquires the lock that a program describes, and returns the node that it is on. If the request waited for another
+// change and the node is of another kind now, it needs another lock.
+func (h *Handler) lockNode(c *call, info lockInfo, deep int) (locks.Lease, node, error) {
+	for {
+		before, err := h.mayLock(c)
+		if err != nil {
+			return locks.Lease{}, before, err
+		}
+		request, err := h.lockRequest(c, before, info, deep)
+		if err != nil {
+			return locks.Lease{}, before, err
+		}
+		lease, err := h.acquire(c.r.Context(), request)
+		if holders, ok := deniedBy(err); ok {
+			err = &davError{http.StatusLocked, "no-conflicting-lock", h.roots(c.session, before.place, holders)}
+		}
+		if err != nil {
+			return lease, before, err
+		}
+		n, err := h.mayLock(c)
+		if err == nil && n.kind == before.kind {
+			return lease, n, nil
+		}
+		_ = h.API.Release(c.r, lease) // otherwise it expires
+		if err != nil {
+			return lease, n, err
+		}
+	}
+}
+
+// mayLock finds what is at the place of a LOCK, and checks that the lock is possible there.
+func (h *Handler) mayLock(c *call) (node, error) {
+	n, err := h.look(c.r.Context(), c.session, c.place)
+	if err == nil && n.kind == missing {
+		err = h.mayCreate(c)
+	}
+	if err == nil {
+		err = c.expected()(n.info)
+	}
+	return n, err
+}
+
 // lockRequest returns the request for the lock that a program describes, if the program may have it.
 func (h *Handler) lockRequest(c *call, n node, info lockInfo, deep int) (request locks.Request, err error) {
-	if err := c.expected()(n.info); err != nil {
-		return request, err
-	}
 	request = locks.Request{Paths: []locks.Path{n.path()}, TTL: timeout(c.r), Note: noteOwn + inner(info.owner)}
 	if n.kind == collection && deep == 0 {
 		request.Paths[0] = n.members()

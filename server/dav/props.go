@@ -159,17 +159,16 @@ func (h *Handler) patch(c *call) error {
 	if n.kind == collection {
 		what = theProperties
 	}
-	g, now, err := h.changing(c, n.place, what)
+	g, n, err := h.changing(c, n.place, what, func(now node) error {
+		if now.kind != n.kind {
+			return errMissing
+		}
+		return c.expected()(now.info)
+	})
 	if err != nil {
 		return err
 	}
 	defer g.end()
-	if now.kind != n.kind {
-		return errMissing
-	}
-	if err := c.expected()(now.info); err != nil {
-		return err
-	}
 	if err := h.patchUnder(c.r.Context(), g, n, updates); err != nil {
 		return err
 	}

@@ -192,13 +192,17 @@ func (g *right) fence(ctx context.Context) ([]kv.Cond, error) {
 	return append(members, stands), err
 }
 
-// changing is mayChange, and reads the node at the place again, now that no other program can change it.
-func (h *Handler) changing(c *call, p place, what scope) (*right, node, error) {
+// changing is mayChange, and reads the node at the place now that no other program can change it. The request may have waited for
+// another change, so the caller's check is repeated.
+func (h *Handler) changing(c *call, p place, what scope, check func(node) error) (*right, node, error) {
 	g, err := h.mayChange(c, p, what)
 	if err != nil {
 		return nil, node{}, err
 	}
 	n, err := h.look(c.r.Context(), c.session, p)
+	if err == nil {
+		err = check(n)
+	}
 	if err != nil {
 		g.end()
 		return nil, n, err

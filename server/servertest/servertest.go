@@ -34,7 +34,7 @@ func Config(t testing.TB) server.Config {
 func Unlimited(t testing.TB) server.Config {
 	t.Helper()
 	c := Config(t)
-	c.Rate, c.NewRate, c.AddressRate = 0, 0, 0
+	c.Rate, c.NewRate, c.AddressRate, c.UserRate = 0, 0, 0, 0
 	return c
 }
 
