@@ -164,3 +164,12 @@ func TestPropertiesAndLocksUnderConditions(t *testing.T) {
 	ann.status(http.StatusNoContent, "PUT /dav/f free")
 	ann.with("If-Match", ann.do("GET", "/dav/f", nil).header.Get("ETag")).status(http.StatusOK, "LOCK /dav/f "+exclusive)
 }
+
+// Programs add a condition that always holds, which names no lock (RFC 4918, section 10.4.8).
+func TestALockIsExtendedUnderAConditionThatNamesNone(t *testing.T) {
+	t.Parallel()
+	ann := start(t, nil).as(t, "ann")
+	token := ann.davLock("/dav/r", "exclusive", "0")
+	ann.with("If", "(<"+token+">) (Not <DAV:no-lock>)").status(http.StatusOK, "LOCK /dav/r")
+	ann.with("If", "(Not <DAV:no-lock>)").status(http.StatusBadRequest, "LOCK /dav/r")
+}

@@ -18,6 +18,9 @@ type condition struct {
 	token, tag string
 }
 
+// noLock is a token that no lock has. A program names it in a condition that always or never holds.
+const noLock = "DAV:no-lock"
+
 // conditionList is a list of conditions, all of which must hold for the resource. An empty resource is that of the request.
 type conditionList struct {
 	resource   string
@@ -117,7 +120,7 @@ func (h *Handler) checkIf(c *call) error {
 	states, holds := map[string]*state{}, false
 	for _, list := range lists {
 		for _, one := range list.conditions {
-			if one.token != "" {
+			if one.token != "" && one.token != noLock {
 				c.submitted[one.token] = true
 			}
 		}
