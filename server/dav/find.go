@@ -131,13 +131,13 @@ func (h *Handler) answerNode(x *xmlWriter, s sessions.Session, q query, n node, 
 		}
 	}
 	for _, p := range dead {
-		if q.wants(xml.Name{Space: p.Space, Local: p.Name}) {
+		if q.wants(p.name()) {
 			found = append(found, p)
 		}
 	}
 	var absent []property
 	for _, name := range q.names {
-		if !slices.ContainsFunc(found, func(p property) bool { return p.is(name) }) {
+		if !slices.ContainsFunc(found, func(p property) bool { return p.name() == name }) {
 			absent = append(absent, property{Space: name.Space, Name: name.Local})
 		}
 	}
@@ -161,7 +161,7 @@ func writeProps(x *xmlWriter, list []property, status int) {
 	x.open("propstat")
 	x.open("prop")
 	for _, p := range list {
-		x.property(xml.Name{Space: p.Space, Local: p.Name}, p.Lang, p.Value)
+		x.property(p.name(), p.Lang, p.Value)
 	}
 	x.close("prop")
 	x.text("status", statusLine(status))

@@ -27,7 +27,7 @@ type property struct {
 	Value string `json:"v,omitempty"` // the XML inside
 }
 
-func (p property) is(name xml.Name) bool { return p.Space == name.Space && p.Name == name.Local }
+func (p property) name() xml.Name { return xml.Name{Space: p.Space, Local: p.Name} }
 
 var errProps = httpapi.Refusal(http.StatusInsufficientStorage, "too_many_properties", fmt.Sprintf("The properties of a resource have at most %d bytes together.", maxProps))
 
@@ -98,8 +98,6 @@ type update struct {
 	remove bool
 }
 
-func (u update) name() xml.Name { return xml.Name{Space: u.Space, Local: u.Name} }
-
 // readUpdates reads the body of PROPPATCH.
 func readUpdates(body *element) (updates []update, err error) {
 	for _, instruction := range body.elements() {
@@ -122,12 +120,16 @@ func readUpdates(body *element) (updates []update, err error) {
 	return updates, nil
 }
 
-// apply returns the properties after the updates.
+// apply returns the properties after the updates. The last update of a property counts. The time is linear, because a request has
+// thousands of updates if it wants to.
 func apply(props []property, updates []update) []property {
-	props = slices.Clone(props)
-	for _, u := range updates {
-		props = slices.DeleteFunc(props, func(p property) bool { return p.is(u.name()) })
-		if !u.remove {
+	last := map[xml.Name]int{}
+	for i, u := range updates {
+		last[u.name()] = i
+	}
+	props = slices.DeleteFunc(slices.Clone(props), func(p property) bool { _, updated := last[p.name()]; return updated })
+	for i, u := range updates {
+		if last[u.name()] == i && !u.remove {
 			props = append(props, u.property)
 		}
 	}
