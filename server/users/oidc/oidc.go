@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
@@ -201,8 +203,12 @@ func (v *Verifier) user(token *oidc.IDToken) (users.User, error) {
 	if v.config.NameClaim != "" {
 		u.Name, _ = claims[v.config.NameClaim].(string)
 	}
-	if u.Name == "" {
-		return users.User{}, fmt.Errorf("%w: the token names no user", users.ErrUnauthenticated)
+	if u.Name == "" || strings.ContainsFunc(u.Name, unicode.IsControl) {
+		return users.User{}, fmt.Errorf("%w: the token names no user, or with control characters", users.ErrUnauthenticated)
+	}
+	// Some providers let their users state any address, so it names a user only where it is not said to be unverified.
+	if verified, stated := claims["email_verified"]; v.config.NameClaim == "email" && stated && fmt.Sprint(verified) != "true" {
+		return users.User{}, fmt.Errorf("%w: the provider has not verified the user's e-mail address", users.ErrUnauthenticated)
 	}
 	groups, _ := claims[v.config.GroupsClaim].([]any)
 	for _, g := range groups {

@@ -40,6 +40,7 @@ func TestProviderTokensNameUsers(t *testing.T) {
 		"by another key":   oidctest.New(t).Token(claims(same)),
 		"no token":         "abc",
 		"changed":          p.Token(claims(same)) + "x",
+		"of two lines":     p.Token(claims(func(c map[string]any) { c["sub"] = "user\nann" })),
 	} {
 		_, err := check(token)
 		assert.ErrorIs(t, err, users.ErrUnauthenticated, name)
@@ -49,6 +50,26 @@ func TestProviderTokensNameUsers(t *testing.T) {
 	p.Rotate()
 	_, err = check(p.Token(claims(func(c map[string]any) { c["sub"] = "bob" })))
 	require.NoError(t, err)
+}
+
+// Some providers let their users state any address of e-mail.
+func TestAnAddressThatIsNotVerifiedIsNoUser(t *testing.T) {
+	p := oidctest.New(t)
+	v, err := New(Config{Issuer: p.Issuer(), Audience: "holdfast", NameClaim: "email"})
+	require.NoError(t, err)
+	for verified, accepted := range map[any]bool{nil: true, true: true, false: false, "true": true, "false": false} {
+		claims := map[string]any{"iss": p.Issuer(), "sub": "1", "aud": "holdfast", "exp": time.Now().Add(time.Hour).Unix(), "email": "ann@example.com"}
+		if verified != nil {
+			claims["email_verified"] = verified
+		}
+		u, _, err := v.User(t.Context(), p.Token(claims))
+		if accepted {
+			require.NoError(t, err, verified)
+			assert.Equal(t, "ann@example.com", u.Name)
+		} else {
+			assert.ErrorIs(t, err, users.ErrUnauthenticated, verified)
+		}
+	}
 }
 
 func TestSilentProviderIsUnavailable(t *testing.T) {
