@@ -36,7 +36,7 @@ func TestStoreStaysLevel(t *testing.T) {
 	}
 	dir := tempDir(t)
 	// A machine that is busy with other things delays heartbeats.
-	s := serving.Run(t, append(settings, "--data-dir", dir, "--lock-ttl", "5m", "--rate", "0", "--new-rate", "0", "--address-rate", "0")...)
+	s := serving.Run(t, append(settings, "--data-dir", dir, "--log-level", "warn", "--lock-ttl", "5m", "--rate", "0", "--new-rate", "0", "--address-rate", "0")...)
 	authors := newAuthors(s.URL, documents, pause)
 	var samples []kept
 	for at := time.Duration(0); at < length; at += length / 16 {
