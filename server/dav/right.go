@@ -158,19 +158,20 @@ func (g *right) checkMembers(ctx context.Context) ([]kv.Cond, error) {
 	if err != nil {
 		return nil, err
 	}
-	free, mine := true, false
+	conditions := []kv.Cond{locks.Free(parent.members())}
 	for _, l := range leases {
-		if slices.ContainsFunc(l.Paths, func(q locks.Path) bool { return slices.Equal(q, parent.members()) }) {
-			free, mine = false, mine || owned(g.call.session, g.call.submitted, l)
+		if !slices.ContainsFunc(l.Paths, func(q locks.Path) bool { return slices.Equal(q, parent.members()) }) {
+			continue
 		}
+		if owned(g.call.session, g.call.submitted, l) {
+			return []kv.Cond{l.Stands()}, nil
+		}
+		conditions = nil
 	}
-	switch {
-	case free:
-		return []kv.Cond{locks.Free(parent.members())}, nil
-	case mine:
-		return nil, nil
+	if conditions == nil {
+		return nil, g.locked(g.call.session, parent, leases)
 	}
-	return nil, g.locked(g.call.session, parent, leases)
+	return conditions, nil
 }
 
 // fence returns the conditions under which the change commits. It extends a lock of its own that has become old.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,10 +104,7 @@ func (s *waited) answerAfter(r *http.Request, change func(*waited)) *httptest.Re
 	answer, answered := httptest.NewRecorder(), make(chan struct{})
 	go func() {
 		defer close(answered)
-		session := sessions.Session{HolderID: "ann1", User: users.User{Name: "ann"}}
-		if err := s.serve(&call{w: answer, r: r, session: session}); err != nil {
-			s.fail(answer, r, session, err)
-		}
+		s.serveAnn(answer, r)
 	}()
 	require.Eventually(s.t, func() bool {
 		_, waiters, err := s.table.Inspect(s.t.Context(), locks.Path{root})
@@ -137,4 +135,33 @@ func (s *waited) tag(id string) string {
 	found, err := s.Contents.Find(s.t.Context(), id, "")
 	require.NoError(s.t, err)
 	return found.ETag
+}
+
+// answer sends a request of Ann's, with headers as names and values.
+func (s *waited) answer(method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(s.t.Context(), method, path, strings.NewReader(body))
+	for pair := range slices.Chunk(headers, 2) {
+		r.Header.Set(pair[0], pair[1])
+	}
+	answer := httptest.NewRecorder()
+	s.serveAnn(answer, r)
+	return answer
+}
+
+func (s *waited) serveAnn(w http.ResponseWriter, r *http.Request) {
+	session := sessions.Session{HolderID: "ann1", User: users.User{Name: "ann"}}
+	if err := s.serve(&call{w: w, r: r, session: session}); err != nil {
+		s.fail(w, r, session, err)
+	}
+}
+
+// lock acquires a lock as LOCK does. Its token is that of the header If.
+func (s *waited) lock(holder string, path locks.Path) locks.Lease {
+	lease, err := s.table.Acquire(context.Background(), locks.Request{Paths: []locks.Path{path}, Holder: locks.Holder{ID: holder}, TTL: time.Hour, Note: noteOwn})
+	require.NoError(s.t, err)
+	return lease
+}
+
+func (s *waited) unlock(l locks.Lease) {
+	require.NoError(s.t, s.table.Release(context.Background(), l.ID, l.Holder.ID))
 }

@@ -1,0 +1,28 @@
+package dav
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/content"
+)
+
+// A program adds a file under its lock of depth 0 on the collection. The lock ends just before the transaction, and another program
+// acquires it. The collection stays as that program has seen it.
+func TestAMemberIsNotAddedWithoutTheLockOnTheMembers(t *testing.T) {
+	t.Parallel()
+	s := newWaited(t)
+	s.Contents = s.handler(s.interrupted, s.uninterrupted).Contents
+	own := s.lock("ann1", place{"d"}.members())
+	s.before = func() {
+		s.unlock(own)
+		s.lock("bob", place{"d"}.members())
+	}
+	answer := s.answer("PUT", "/dav/d/new", "text", "If", "</dav/d/> (<"+tokenOf(own)+">)")
+	assert.Equal(t, http.StatusLocked, answer.Code, answer.Body.String())
+	_, err := s.Contents.Find(t.Context(), "d~.new", "")
+	require.ErrorIs(t, err, content.ErrNotFound)
+}
