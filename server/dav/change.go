@@ -66,6 +66,9 @@ func (h *Handler) put(c *call) error {
 		return err
 	}
 	defer g.end()
+	if n.kind == missing {
+		g.scope = theEntry // the file may have gone while the request waited
+	}
 	info, err := h.Contents.WriteUnder(c.r.Context(), n.id(), g.content(), content.Save{}, c.expected(), data)
 	if err != nil {
 		return err

@@ -2,6 +2,8 @@ package dav
 
 import (
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -25,4 +27,16 @@ func TestAMemberIsNotAddedWithoutTheLockOnTheMembers(t *testing.T) {
 	assert.Equal(t, http.StatusLocked, answer.Code, answer.Body.String())
 	_, err := s.Contents.Find(t.Context(), "d~.new", "")
 	require.ErrorIs(t, err, content.ErrNotFound)
+}
+
+// A file goes while a PUT waits to replace it, and another program locks the members of its collection. The PUT would add a member.
+func TestAFileIsNotMadeAgainUnderAForeignLockOnTheMembers(t *testing.T) {
+	t.Parallel()
+	s := newWaited(t)
+	r := httptest.NewRequestWithContext(t.Context(), "PUT", "/dav/d/x", strings.NewReader("text"))
+	answer := s.answerAfter(r, func(s *waited) {
+		s.remove("d~.x")
+		s.lock("bob", place{"d"}.members())
+	})
+	assert.Equal(t, http.StatusLocked, answer.Code, answer.Body.String())
 }
