@@ -40,3 +40,18 @@ func TestAFileIsNotMadeAgainUnderAForeignLockOnTheMembers(t *testing.T) {
 	})
 	assert.Equal(t, http.StatusLocked, answer.Code, answer.Body.String())
 }
+
+// The lock on the members ends just before the transaction that makes a collection, and nobody acquires it. The collection is made, as
+// without that lock.
+func TestACollectionIsMadeWhenTheLockOnTheMembersEnds(t *testing.T) {
+	t.Parallel()
+	s := newWaited(t)
+	s.Store = s.interrupted
+	own := s.lock("ann1", place{"d"}.members())
+	s.before = func() { s.unlock(own) }
+	answer := s.answer("MKCOL", "/dav/d/new", "", "If", "</dav/d/> (<"+tokenOf(own)+">)")
+	require.Equal(t, http.StatusCreated, answer.Code, answer.Body.String())
+	made, _, err := s.Store.Get(t.Context(), dirPrefix+"d~.new")
+	require.NoError(t, err)
+	assert.True(t, made.Found())
+}

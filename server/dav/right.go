@@ -217,17 +217,25 @@ func (g *right) content(also ...kv.Op) content.Right {
 }
 
 // commit runs operations under the right and a further condition. It reports whether that condition held. If the right has
-// ended just before, that is an error.
+// ended just before, that is an error. It tries again if only a condition of the right did not hold, and the right stands.
 func (g *right) commit(ctx context.Context, condition kv.Cond, ops ...kv.Op) (bool, error) {
-	fence, err := g.fence(ctx)
-	if err != nil {
-		return false, err
+	for {
+		fence, err := g.fence(ctx)
+		if err != nil {
+			return false, err
+		}
+		result, err := g.Store.Commit(ctx, kv.Txn{If: append(fence, condition), Then: ops})
+		if err != nil || result.Held {
+			return result.Held, err
+		}
+		if result, err = g.Store.Commit(ctx, kv.Txn{If: []kv.Cond{condition}}); err != nil {
+			return false, err
+		}
+		if !result.Held {
+			_, err = g.fence(ctx)
+			return false, err
+		}
 	}
-	result, err := g.Store.Commit(ctx, kv.Txn{If: append(fence, condition), Then: ops})
-	if err == nil && !result.Held {
-		_, err = g.fence(ctx)
-	}
-	return result.Held, err
 }
 
 // end releases a lock that was for this change alone.
