@@ -5,11 +5,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
 // A program adds a file under its lock of depth 0 on the collection. The lock ends just before the transaction, and another program
@@ -54,4 +56,42 @@ func TestACollectionIsMadeWhenTheLockOnTheMembersEnds(t *testing.T) {
 	made, _, err := s.Store.Get(t.Context(), dirPrefix+"d~.new")
 	require.NoError(t, err)
 	assert.True(t, made.Found())
+}
+
+// Another program sets a property of the collection, which locks its members for a moment. The members do not change, so a change
+// of one of them neither waits nor fails.
+func TestMembersChangeDuringAPROPPATCHOfTheCollection(t *testing.T) {
+	t.Parallel()
+	for request, ends := range map[string]bool{"PUT /dav/d/new": false, "MKCOL /dav/d/new": true, "DELETE /dav/d/x": false} {
+		s := newWaited(t)
+		s.Store = s.interrupted
+		patch, err := s.table.Acquire(t.Context(), locks.Request{
+			Paths: []locks.Path{place{"d"}.members()}, Holder: locks.Holder{ID: "bob"}, TTL: time.Hour, Note: noteChange,
+		})
+		require.NoError(t, err)
+		if ends {
+			s.before = func() { s.unlock(patch) }
+		}
+		method, path, _ := strings.Cut(request, " ")
+		answer := s.answer(method, path, "")
+		assert.Less(t, answer.Code, 300, "%s: %s", request, answer.Body)
+		assert.NotEqual(t, ends, s.stands(patch))
+	}
+}
+
+// The lock of a PROPPATCH ends just before the transaction that adds a file, and another program locks the members.
+func TestAMemberIsNotAddedAfterAPROPPATCHUnderAForeignLock(t *testing.T) {
+	t.Parallel()
+	s := newWaited(t)
+	s.Contents = s.handler(s.interrupted, s.uninterrupted).Contents
+	patch, err := s.table.Acquire(t.Context(), locks.Request{
+		Paths: []locks.Path{place{"d"}.members()}, Holder: locks.Holder{ID: "bob"}, TTL: time.Hour, Note: noteChange,
+	})
+	require.NoError(t, err)
+	s.before = func() {
+		s.unlock(patch)
+		s.lock("bob", place{"d"}.members())
+	}
+	answer := s.answer("PUT", "/dav/d/new", "text")
+	assert.Equal(t, http.StatusLocked, answer.Code, answer.Body.String())
 }

@@ -163,8 +163,8 @@ func (g *right) checkMembers(ctx context.Context) ([]kv.Cond, error) {
 		if !slices.ContainsFunc(l.Paths, func(q locks.Path) bool { return slices.Equal(q, parent.members()) }) {
 			continue
 		}
-		if owned(g.call.session, g.call.submitted, l) {
-			return []kv.Cond{l.Stands()}, nil
+		if owned(g.call.session, g.call.submitted, l) || !lasting(l) {
+			return []kv.Cond{l.Stands()}, nil // PROPPATCH takes a lock on the members for itself, and changes none of them
 		}
 		conditions = nil
 	}

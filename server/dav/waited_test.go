@@ -165,3 +165,9 @@ func (s *waited) lock(holder string, path locks.Path) locks.Lease {
 func (s *waited) unlock(l locks.Lease) {
 	require.NoError(s.t, s.table.Release(context.Background(), l.ID, l.Holder.ID))
 }
+
+// stands reports whether a lock has not ended.
+func (s *waited) stands(l locks.Lease) bool {
+	_, err := s.table.FenceOf(s.t.Context(), l)
+	return err == nil
+}
