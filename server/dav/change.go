@@ -106,14 +106,22 @@ func (h *Handler) mayPut(c *call, n node) error {
 func (c *call) expected() content.Expected {
 	asked := httpapi.Expected(c.r)
 	return func(before content.Info) error {
-		if c.pinned != nil && before.ETag != *c.pinned {
-			return content.ErrPrecondition
+		if err := c.asPinned(c.place, before); err != nil {
+			return err
 		}
 		if asked != nil {
 			return asked(before)
 		}
 		return nil
 	}
+}
+
+// asPinned checks that a place has the entity tag for which the header If has held.
+func (c *call) asPinned(p place, now content.Info) error {
+	if tag, pinned := c.pinned[p.id()]; pinned && now.ETag != tag {
+		return content.ErrPrecondition
+	}
+	return nil
 }
 
 func (h *Handler) makeCollection(c *call) error {

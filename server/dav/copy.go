@@ -117,6 +117,9 @@ func (h *Handler) lookAtEnds(t *transfer) (err error) {
 	if t.to, err = h.look(t.r.Context(), t.session, t.to.place); err != nil {
 		return err
 	}
+	if err := t.asPinned(t.to.place, t.to.info); err != nil {
+		return err
+	}
 	if t.to.kind != missing && strings.EqualFold(t.r.Header.Get("Overwrite"), "F") {
 		return errOverwrite
 	}

@@ -73,8 +73,8 @@ type call struct {
 	place   place
 	// submitted are the tokens of the header If.
 	submitted map[string]bool
-	// pinned is the entity tag that the header If has held for, if it has conditions on that of the place.
-	pinned *string
+	// pinned are the entity tags that the header If has been evaluated for, by the ids of their places.
+	pinned map[string]string
 }
 
 // ServeHTTP serves a request.

@@ -108,7 +108,7 @@ func enclosed(text string, end byte) (inner, rest string, ok bool) {
 
 // checkIf evaluates the header If, and keeps the tokens that it submits.
 func (h *Handler) checkIf(c *call) error {
-	c.submitted = map[string]bool{}
+	c.submitted, c.pinned = map[string]bool{}, map[string]string{}
 	header := strings.Join(c.r.Header.Values("If"), " ")
 	if header == "" {
 		return nil
@@ -135,8 +135,8 @@ func (h *Handler) checkIf(c *call) error {
 			states[list.resource] = s
 		}
 		holds = s.meets(list.conditions)
-		if s.own && slices.ContainsFunc(list.conditions, func(one condition) bool { return one.tag != "" }) {
-			c.pinned = &s.tag
+		if s.seen && slices.ContainsFunc(list.conditions, func(one condition) bool { return one.tag != "" }) {
+			c.pinned[s.id] = s.tag
 		}
 	}
 	if !holds {
@@ -149,7 +149,8 @@ func (h *Handler) checkIf(c *call) error {
 type state struct {
 	tokens map[string]bool
 	tag    string
-	own    bool // it is the state of the place of the request
+	id     string // of the place
+	seen   bool   // the session may see the place
 }
 
 func (s *state) meets(conditions []condition) bool {
@@ -172,7 +173,6 @@ func (h *Handler) stateOf(c *call, resource string) (*state, error) {
 			return s, nil
 		}
 	}
-	s.own = slices.Equal(p, c.place)
 	n, err := h.look(c.r.Context(), c.session, p)
 	if status := httpapi.Status(err); err != nil && (status == http.StatusForbidden || status == http.StatusUnauthorized) {
 		return s, nil
@@ -180,7 +180,7 @@ func (h *Handler) stateOf(c *call, resource string) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.tag = n.info.ETag
+	s.id, s.seen, s.tag = p.id(), true, n.info.ETag
 	leases, err := h.leases(c.r.Context(), p.path())
 	for _, l := range leases {
 		if covers(l, p) && c.session.Owns(l.Holder.ID) {

@@ -70,6 +70,22 @@ func TestARequestThatHasWaitedChecksAgain(t *testing.T) {
 	}
 }
 
+// A COPY or MOVE names the entity tag of the destination and waits. The content that it would replace is another one afterwards.
+func TestADestinationThatHasChangedMeanwhileStays(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"COPY", "MOVE"} {
+		s := newWaited(t)
+		r := httptest.NewRequestWithContext(t.Context(), method, "/dav/o", nil)
+		r.Header.Set("Destination", "/dav/a")
+		r.Header.Set("If", "</dav/a> (["+s.tag("a")+"])")
+		later := ""
+		answer := s.answerAfter(r, func(s *waited) { s.save("a"); later = s.tag("a") })
+		assert.Equal(t, http.StatusPreconditionFailed, answer.Code, method)
+		assert.Equal(t, later, s.tag("a"), method)
+		assert.NotEmpty(t, s.tag("o"), method)
+	}
+}
+
 // waited is a handler beside the change of another program.
 type waited struct {
 	*interruptedStore
