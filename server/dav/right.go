@@ -177,7 +177,9 @@ func (g *right) checkMembers(ctx context.Context) ([]kv.Cond, error) {
 // fence returns the conditions under which the change commits. It extends a lock of its own that has become old.
 func (g *right) fence(ctx context.Context) ([]kv.Cond, error) {
 	if g.own && time.Since(g.since) > g.LockTTL/3 {
-		if _, err := g.Locks.Renew(ctx, g.lease.ID, g.lease.Holder.ID); err != nil {
+		if _, err := g.Locks.Renew(ctx, g.lease.ID, g.lease.Holder.ID); errors.Is(err, locks.ErrNotFound) {
+			return nil, errIfFailed // 404 would say that the file does not exist
+		} else if err != nil {
 			return nil, err
 		}
 		g.since = time.Now()

@@ -35,3 +35,13 @@ func TestACopyIsOfTheContentThatTheProgramExpects(t *testing.T) {
 	_, _, err = h.Contents.Read(t.Context(), target.place.id())
 	require.ErrorIs(t, err, content.ErrNotFound)
 }
+
+// A server stops for so long that the lock of a change ends. The program is not told that the file does not exist.
+func TestAChangeWhoseOwnLockHasEndedIsRefused(t *testing.T) {
+	s := newInterruptedStore(t)
+	g := s.right(s.handler(s.uninterrupted, s.uninterrupted), place{"c"})
+	g.own = true // since the zero time
+	require.NoError(t, s.table.Release(t.Context(), g.lease.ID, "ann"))
+	_, err := g.removeAll(t.Context(), node{place: g.place, kind: file}, nil)
+	require.ErrorIs(t, err, errIfFailed)
+}
