@@ -220,7 +220,10 @@ func (h *Handler) remove(c *call) error {
 		if n.kind == collection && deep == 0 {
 			return errDepth
 		}
-		return nil
+		if n.kind == missing {
+			return errMissing
+		}
+		return c.expected()(n.info)
 	}
 	if err := check(n); err != nil {
 		return err
@@ -230,12 +233,6 @@ func (h *Handler) remove(c *call) error {
 		return err
 	}
 	defer g.end()
-	if n.kind == missing {
-		return errMissing
-	}
-	if err := c.expected()(n.info); err != nil {
-		return err
-	}
 	failed, err := g.removeAll(c.r.Context(), n, c.expected())
 	if err != nil {
 		return err

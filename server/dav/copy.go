@@ -69,8 +69,16 @@ func (h *Handler) transfer(c *call, move bool) error {
 	return nil
 }
 
-// lockEnds acquires the rights, in the order of the places, so that two transfers do not wait for each other.
+// lockEnds acquires the rights, in the order of the places, so that two transfers do not wait for each other. The first right ends locks
+// of the program, in vain if the second one is refused. So lockEnds first checks both.
 func (h *Handler) lockEnds(t *transfer) (err error) {
+	if t.move {
+		for _, p := range []place{t.from.place, t.to.place} {
+			if err := h.inTheWay(t.call, p, theEntry); err != nil {
+				return err
+			}
+		}
+	}
 	source := func() (err error) {
 		if t.move {
 			t.source, err = h.mayChange(t.call, t.from.place, theEntry)
@@ -126,7 +134,13 @@ func (h *Handler) lookAtEnds(t *transfer) (err error) {
 	if err := h.hasParent(t.call, t.to.place); err != nil {
 		return err
 	}
-	return h.mayTransfer(t)
+	if err := h.mayTransfer(t); err != nil {
+		return err
+	}
+	if h.Store.Space().Full {
+		return kv.ErrFull
+	}
+	return t.call.expected()(t.from.info)
 }
 
 // mayTransfer checks the permissions. As with mayRemove, the policy alone decides.
@@ -174,13 +188,7 @@ func (t *transfer) expected() content.Expected {
 
 // leaving returns the nodes to copy or move, or why that cannot begin.
 func (h *Handler) leaving(t *transfer) (nodes []node, failed []failure, err error) {
-	if h.Store.Space().Full {
-		return nil, nil, kv.ErrFull
-	}
 	nodes = []node{t.from}
-	if err := t.call.expected()(t.from.info); err != nil {
-		return nil, nil, err
-	}
 	if t.from.kind == collection && !t.shallow {
 		var below []node
 		below, err = h.members(t.r.Context(), t.session, t.from.place, true)
