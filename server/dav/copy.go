@@ -163,6 +163,12 @@ func (h *Handler) carryOut(t *transfer) (failed []failure, err error) {
 	if err != nil || len(failed) > 0 {
 		return failed, err
 	}
+	var single fileCopy
+	if !t.move && t.from.kind == file {
+		if single, err = h.readCopy(ctx, t.from, t.to, t.expected()); err != nil {
+			return nil, err
+		}
+	}
 	continued, err := h.continues(t)
 	if err != nil {
 		return nil, err
@@ -172,10 +178,13 @@ func (h *Handler) carryOut(t *transfer) (failed []failure, err error) {
 			return failed, err
 		}
 	}
-	if t.move {
+	switch {
+	case t.move:
 		return h.moveAll(t, nodes)
+	case t.from.kind == file:
+		return nil, t.target.writeCopy(ctx, single)
 	}
-	return h.eachNode(t, nodes, func(from, to node) error { return h.copyNode(ctx, t.target, from, to, t.expected()) })
+	return h.eachNode(t, nodes, func(from, to node) error { return h.copyNode(ctx, t.target, from, to) })
 }
 
 // expected returns the condition on the content that is copied or moved. That on a collection is not one on its members.
@@ -223,27 +232,49 @@ func (h *Handler) eachNode(t *transfer, nodes []node, f func(from, to node) erro
 	return failed, nil
 }
 
-// copyNode copies a document or makes a collection, with the properties. The condition, if any, holds for the content that is
-// copied, which may be a later one than that of from.
-func (h *Handler) copyNode(ctx context.Context, g *right, from, to node, expected content.Expected) error {
+// copyNode copies a document or makes a collection, with the properties.
+func (h *Handler) copyNode(ctx context.Context, g *right, from, to node) error {
+	if from.kind != collection {
+		c, err := h.readCopy(ctx, from, to, nil)
+		if err != nil {
+			return err
+		}
+		return g.writeCopy(ctx, c)
+	}
 	op, err := h.copyProps(ctx, from, to)
 	if err != nil {
 		return err
 	}
-	if from.kind == collection {
-		if err := g.makeCopy(ctx, to, op); err != nil {
-			return err
-		}
-		return h.own(g, from, to, func(from, to node) error { return h.copyNode(ctx, g, from, to, nil) })
+	if err := g.makeCopy(ctx, to, op); err != nil {
+		return err
+	}
+	return h.own(g, from, to, func(from, to node) error { return h.copyNode(ctx, g, from, to) })
+}
+
+// fileCopy is a document that has been read to be written under another name.
+type fileCopy struct {
+	to    node
+	props kv.Op
+	data  []byte
+}
+
+// readCopy reads a document with its properties. The condition, if any, holds for the content that it returns, which may be a later one
+// than that of from.
+func (h *Handler) readCopy(ctx context.Context, from, to node, expected content.Expected) (c fileCopy, err error) {
+	c.to, c.to.kind = to, file
+	if c.props, err = h.copyProps(ctx, from, c.to); err != nil {
+		return c, err
 	}
 	data, read, err := h.Contents.Read(ctx, from.id())
 	if err == nil && expected != nil {
 		err = expected(read)
 	}
-	if err != nil {
-		return err
-	}
-	_, err = h.Contents.WriteUnder(ctx, to.id(), g.content(op), content.Save{}, nil, data)
+	c.data = data
+	return c, err
+}
+
+func (g *right) writeCopy(ctx context.Context, c fileCopy) error {
+	_, err := g.Contents.WriteUnder(ctx, c.to.id(), g.content(c.props), content.Save{}, nil, c.data)
 	return err
 }
 

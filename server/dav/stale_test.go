@@ -2,8 +2,10 @@ package dav
 
 import (
 	"context"
+	"net/http"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/server/content"
@@ -44,4 +46,18 @@ func TestAChangeWhoseOwnLockHasEndedIsRefused(t *testing.T) {
 	require.NoError(t, s.table.Release(t.Context(), g.lease.ID, "ann"))
 	_, err := g.removeAll(t.Context(), node{place: g.place, kind: file}, nil)
 	require.ErrorIs(t, err, errIfFailed)
+}
+
+// Another program saves the file that a COPY reads, just before the COPY removes the collection at its destination. The COPY is of the
+// content that its program expects. Otherwise the collection would go for nothing.
+func TestACopyReadsBeforeItRemoves(t *testing.T) {
+	t.Parallel()
+	s := newWaited(t)
+	s.Contents = s.handler(s.interrupted, s.uninterrupted).Contents
+	s.before = func() { s.save("a") }
+	expected := s.tag("a")
+	answer := s.answer("COPY", "/dav/a", "", "Destination", "/dav/d", "If-Match", expected)
+	assert.Equal(t, http.StatusNoContent, answer.Code, answer.Body.String())
+	assert.Equal(t, expected, s.tag("d"))
+	assert.NotEqual(t, expected, s.tag("a"))
 }
