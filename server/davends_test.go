@@ -34,6 +34,21 @@ func TestARefusedTransferKeepsItsDestination(t *testing.T) {
 	ann.status(http.StatusOK, "GET "+deep+"/kept", "GET /dav/c/"+long)
 }
 
+// A copy counts towards the documents of the user. One that has no room for it leaves the destination as it is, and what it replaces
+// makes room.
+func TestACopyAtTheLimitOfDocuments(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.MaxDocuments = 3 })
+	ann, bob := s.as(t, "ann"), s.as(t, "bob")
+	ann.status(http.StatusCreated, "PUT /dav/file text", "MKCOL /dav/c", "PUT /dav/c/x text")
+	bob.status(http.StatusCreated, "MKCOL /dav/d", "PUT /dav/d/kept text")
+	ann.to("/dav/d").status(http.StatusInsufficientStorage, "COPY /dav/file", "COPY /dav/c")
+	ann.status(http.StatusOK, "GET /dav/d/kept")
+	ann.to("/dav/c").status(http.StatusNoContent, "COPY /dav/file")
+	ann.status(http.StatusOK, "GET /dav/c")
+	ann.to("/dav/d").status(http.StatusNoContent, "COPY /dav/file")
+}
+
 // A move makes nothing new, so it does not count: neither for a user with as many documents as one may have, nor for one that
 // moves what others have made.
 func TestAMoveAtTheLimitOfDocuments(t *testing.T) {

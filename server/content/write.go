@@ -178,13 +178,16 @@ func (w *write) mayMake(ctx context.Context, old kv.Entry) error {
 }
 
 // MayMake returns [ErrTooMany] if a writer has made as many documents as it may. Each is a key that [Made] names.
-func (s *Store) MayMake(ctx context.Context, by Writer) error {
+func (s *Store) MayMake(ctx context.Context, by Writer) error { return s.MayMakeMore(ctx, by, 1, 0) }
+
+// MayMakeMore is MayMake for a number of documents, before fewer of the writer's go.
+func (s *Store) MayMakeMore(ctx context.Context, by Writer, more, fewer int64) error {
 	limit := cmp.Or(by.Documents, s.MaxDocuments)
 	if limit == 0 {
 		return nil
 	}
 	made, err := s.KV.Count(ctx, Made(by.Maker, ""))
-	if err == nil && made >= int64(limit) {
+	if err == nil && made-fewer+more > int64(limit) {
 		err = ErrTooMany
 	}
 	return err

@@ -174,6 +174,9 @@ func (h *Handler) carryOut(t *transfer) (failed []failure, err error) {
 		return nil, err
 	}
 	if !continued && (t.to.kind == collection || t.to.kind == file && t.from.kind == collection) {
+		if err := h.mayReplace(t, nodes); err != nil {
+			return nil, err
+		}
 		if failed, err = t.target.removeAll(ctx, t.to, nil); err != nil || len(failed) > 0 {
 			return failed, err
 		}
@@ -185,6 +188,30 @@ func (h *Handler) carryOut(t *transfer) (failed []failure, err error) {
 		return nil, t.target.writeCopy(ctx, single)
 	}
 	return h.eachNode(t, nodes, func(from, to node) error { return h.copyNode(ctx, t.target, from, to) })
+}
+
+// mayReplace checks that a copy does not exceed the limit of documents when what is at its destination has gone.
+func (h *Handler) mayReplace(t *transfer, nodes []node) error {
+	if t.move {
+		return nil // it makes nothing new
+	}
+	ctx, by := t.r.Context(), t.target.writer(t.to.place)
+	fewer := int64(0)
+	for _, prefix := range []string{t.to.inside(), t.to.id() + "/"} {
+		n, err := h.Store.Count(ctx, content.Made(by.Maker, prefix))
+		if err != nil {
+			return err
+		}
+		fewer += n
+	}
+	own, _, err := h.Store.Get(ctx, content.Made(by.Maker, t.to.id()))
+	if err != nil {
+		return err
+	}
+	if own.Found() {
+		fewer++
+	}
+	return h.Contents.MayMakeMore(ctx, by, int64(len(nodes)), fewer)
 }
 
 // expected returns the condition on the content that is copied or moved. That on a collection is not one on its members.
