@@ -46,8 +46,7 @@ func TestALockForAProgramThatHasGoneDoesNotStay(t *testing.T) {
 	_, err = store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("content/c", []byte("{}"))}})
 	require.NoError(t, err)
 	h := New(Config{API: api, Locks: table, Contents: content.New(content.Config{KV: store, Locks: table}), Store: store, LockTTL: time.Minute})
-	body := `<D:lockinfo xmlns:D="DAV:"><D:lockscope><D:exclusive/></D:lockscope><D:locktype><D:write/></D:locktype></D:lockinfo>`
-	r := httptest.NewRequestWithContext(ctx, "LOCK", "/dav/c", strings.NewReader(body))
+	r := httptest.NewRequestWithContext(ctx, "LOCK", "/dav/c", strings.NewReader(lockBody))
 	_ = h.lock(&call{w: httptest.NewRecorder(), r: r, session: sessions.Session{HolderID: "ann1"}, place: place{"c"}})
 	require.True(t, granted)
 	lease, _, err := table.At(t.Context(), locks.Document("c"))

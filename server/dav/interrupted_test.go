@@ -2,6 +2,7 @@ package dav
 
 import (
 	"context"
+	"log/slog"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 // interruptedStore is a store with two clients. A test makes a change just before a transaction of the first one.
 type interruptedStore struct {
 	t             *testing.T
+	memory        *memory.Store
 	before        func() // runs once, before the next transaction of interrupted; nil for none
 	interrupted   *kv.Store
 	uninterrupted *kv.Store
@@ -29,8 +31,8 @@ type interruptedStore struct {
 }
 
 func newInterruptedStore(t *testing.T) *interruptedStore {
-	s := &interruptedStore{t: t}
 	m := memory.New()
+	s := &interruptedStore{t: t, memory: m}
 	t.Cleanup(m.Close)
 	s.interrupted = m.Client(func(_ context.Context, request string) (before, after error) {
 		if run := s.before; request == "txn" && run != nil {
@@ -46,7 +48,7 @@ func newInterruptedStore(t *testing.T) *interruptedStore {
 	s.table, err = locks.Open(t.Context(), s.uninterrupted, locks.Config{})
 	require.NoError(t, err)
 	t.Cleanup(s.table.Close)
-	s.api, err = httpapi.New(httpapi.Config{Locks: s.table})
+	s.api, err = httpapi.New(httpapi.Config{Locks: s.table, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	s.blobs, err = blobs.OpenFiles(t.TempDir())
 	require.NoError(t, err)

@@ -151,7 +151,7 @@ func (h *Handler) lockNode(c *call, info lockInfo, deep int) (locks.Lease, node,
 		if err == nil && n.kind == before.kind {
 			return lease, n, nil
 		}
-		_ = h.API.Release(c.r, lease) // otherwise it expires
+		h.API.Drop(c.r, lease)
 		if err != nil {
 			return lease, n, err
 		}

@@ -245,7 +245,7 @@ func (g *right) end() {
 	if g == nil || !g.own {
 		return
 	}
-	_ = g.API.Release(g.call.r, g.lease) // otherwise it expires
+	g.API.Drop(g.call.r, g.lease)
 }
 
 // endLocks releases the program's locks at a place that is gone, and below it.
@@ -256,7 +256,7 @@ func (g *right) endLocks() {
 	for _, l := range leases {
 		within := slices.ContainsFunc(l.Paths, func(q locks.Path) bool { p, _, ok := placeOf(q); return ok && p.within(g.place) })
 		if within && owned(g.call.session, g.call.submitted, l) {
-			_ = g.Locks.Release(ctx, l.ID, l.Holder.ID) // otherwise it expires
+			g.Locks.Drop(ctx, l)
 		}
 	}
 }

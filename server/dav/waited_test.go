@@ -20,11 +20,13 @@ import (
 	"github.com/holdfast-dev/holdfast/server/users"
 )
 
+// lockBody asks for an exclusive lock.
+const lockBody = `<D:lockinfo xmlns:D="DAV:"><D:lockscope><D:exclusive/></D:lockscope><D:locktype><D:write/></D:locktype></D:lockinfo>`
+
 // A request waits for the lock of another change, which makes another thing of the place. The request gets the answer of
 // one that comes after that change.
 func TestARequestThatHasWaitedChecksAgain(t *testing.T) {
 	t.Parallel()
-	const lockBody = `<D:lockinfo xmlns:D="DAV:"><D:lockscope><D:exclusive/></D:lockscope><D:locktype><D:write/></D:locktype></D:lockinfo>`
 	memberAppears := func(s *waited) { s.save("a~.b") }
 	collectionGoes := func(s *waited) { s.remove("d~.x"); s.remove("d~.y") }
 	for name, tt := range map[string]struct {

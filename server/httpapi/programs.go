@@ -73,6 +73,13 @@ func (a *API) Release(r *http.Request, l locks.Lease) error {
 	return a.Locks.Release(ctx, l.ID, l.Holder.ID)
 }
 
+// Drop releases a lease that its holder does not know, even if the client leaves early or the store does not answer for a while.
+func (a *API) Drop(r *http.Request, l locks.Lease) {
+	ctx, cancel := a.whole(r)
+	defer cancel()
+	a.Locks.Drop(ctx, l)
+}
+
 // WithdrawUnreceived releases a lease that was granted after the client had gone.
 func (a *API) WithdrawUnreceived(r *http.Request, l locks.Lease) { a.withdrawUnreceived(r, l) }
 

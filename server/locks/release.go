@@ -52,6 +52,16 @@ func (t *Table) releaseSeen(ctx context.Context, s storedLease, seen bool) (bool
 	return ended, err
 }
 
+// Drop releases a lease that its holder has not received, or no longer needs. If the store does not answer, the table tries again, because
+// nobody else releases the lease before its time.
+func (t *Table) Drop(ctx context.Context, l Lease) {
+	release := func(ctx context.Context) error { return t.Release(ctx, l.ID, l.Holder.ID) }
+	if err := release(ctx); err != nil {
+		t.config.Log.Warn("a lease could not be released; the server tries again", "error", err)
+		t.tryUntilDone(release)
+	}
+}
+
 // Withdraw releases a lease that was just granted to a client that is no longer there. If the lease has been extended
 // since, the holder has asked again and received it, so the lease stays.
 func (t *Table) Withdraw(ctx context.Context, l Lease) error {

@@ -22,7 +22,7 @@ type Table struct {
 	running sync.WaitGroup
 
 	heartbeats chan heartbeat
-	leaving    chan *ticket
+	later      chan func(context.Context) error
 	closed     <-chan struct{}
 
 	instance sync.Mutex
@@ -100,7 +100,7 @@ func Open(ctx context.Context, store Store, c Config) (*Table, error) {
 	if c.InstanceTTL == 0 {
 		c.InstanceTTL = 5 * time.Second
 	}
-	t := &Table{store: store, config: c, mirror: newMirror(), heartbeats: make(chan heartbeat), leaving: make(chan *ticket)}
+	t := &Table{store: store, config: c, mirror: newMirror(), heartbeats: make(chan heartbeat), later: make(chan func(context.Context) error)}
 	if c.Alone {
 		if _, err := store.Commit(ctx, kv.Txn{Then: []kv.Op{kv.DeleteUnder(waitPrefix)}}); err != nil {
 			return nil, err
@@ -113,7 +113,7 @@ func Open(ctx context.Context, store Store, c Config) (*Table, error) {
 	following, stop := context.WithCancel(context.Background())
 	t.stop, t.closed = stop, following.Done()
 	t.running.Go(func() { t.commitBeats(following) })
-	t.running.Go(func() { t.takeOutLater(following) })
+	t.running.Go(func() { t.tryLater(following) })
 	t.running.Go(func() { t.follow(following, revision) })
 	return t, nil
 }

@@ -240,10 +240,7 @@ func (t *Table) leave(own *ticket) {
 	defer cancel()
 	if err := t.takeOut(ctx, own); err != nil {
 		t.config.Log.Warn("a place in the queue could not be removed; the server tries again", "error", err)
-		select {
-		case t.leaving <- own:
-		case <-t.closed:
-		}
+		t.tryUntilDone(func(ctx context.Context) error { return t.takeOut(ctx, own) })
 	}
 }
 
@@ -256,14 +253,21 @@ func (t *Table) takeOut(ctx context.Context, own *ticket) error {
 	return err
 }
 
-// takeOutLater removes from the queue, until the table is closed, the tickets that the store could not remove when
-// they left. This server lives, so their places would stay and block others.
-func (t *Table) takeOutLater(ctx context.Context) {
+// tryUntilDone repeats what the store could not do, until it succeeds or the table is closed. It is for places and leases that nobody
+// else removes: this server lives, so they would stay and block others.
+func (t *Table) tryUntilDone(do func(context.Context) error) {
+	select {
+	case t.later <- do:
+	case <-t.closed:
+	}
+}
+
+func (t *Table) tryLater(ctx context.Context) {
 	for {
 		select {
-		case own := <-t.leaving:
+		case do := <-t.later:
 			t.running.Go(func() {
-				for t.takeOut(ctx, own) != nil && wait.For(ctx, againAfter) == nil {
+				for do(ctx) != nil && wait.For(ctx, againAfter) == nil {
 				}
 			})
 		case <-ctx.Done():

@@ -185,7 +185,7 @@ func (h *Handler) putFile(c *call) error {
 		if now.lease, err = h.acquire(c, h.LockTTL, noteChange, 0); err != nil {
 			return h.denied(c, err)
 		}
-		defer func() { _ = h.API.Release(c.r, now.lease) }() // otherwise it expires
+		defer h.API.Drop(c.r, now.lease)
 		expected = empty
 	}
 	by := h.API.Writer(c.session, c.id)
