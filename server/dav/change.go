@@ -264,6 +264,18 @@ type failure struct {
 	err error
 }
 
+// endOf returns why a change of several resources ends after one of them: the client has gone, or the store does not answer. Each further
+// resource would wait for the store, too.
+func endOf(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil && statusOf(err) == http.StatusServiceUnavailable {
+		return err
+	}
+	return nil
+}
+
 // removeAll removes a node with everything below it, the deepest first. It returns the resources that it could not remove.
 func (g *right) removeAll(ctx context.Context, n node, expected content.Expected) (failed []failure, err error) {
 	if n.kind == file {
@@ -278,24 +290,24 @@ func (g *right) removeAll(ctx context.Context, n node, expected content.Expected
 	}
 	slices.Reverse(below)
 	for _, one := range append(below, n) {
-		failed = append(failed, g.removeOne(ctx, one)...)
-		if ctx.Err() != nil {
-			return failed, context.Cause(ctx)
+		err := g.removeOne(ctx, one)
+		if ended := endOf(ctx, err); ended != nil {
+			return failed, ended
+		}
+		if err != nil {
+			failed = append(failed, failure{one, err})
 		}
 	}
 	return failed, nil
 }
 
 // removeOne removes a document or an empty collection, with the document that the collection also is.
-func (g *right) removeOne(ctx context.Context, n node) []failure {
+func (g *right) removeOne(ctx context.Context, n node) error {
 	err := g.Contents.DeleteUnder(ctx, n.id(), g.content(), content.Save{}, nil)
 	if err == nil && n.kind == collection {
 		err = g.removeDir(ctx, n.place)
 	}
-	if err != nil {
-		return []failure{{n, err}}
-	}
-	return nil
+	return err
 }
 
 // removeFile removes a document.

@@ -246,8 +246,8 @@ func (h *Handler) eachNode(t *transfer, nodes []node, f func(from, to node) erro
 		if to.valid() {
 			err = f(n, to)
 		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+		if ended := endOf(ctx, err); ended != nil {
+			return nil, ended
 		}
 		if t.from.kind == file {
 			return nil, err

@@ -3,6 +3,7 @@ package dav
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -45,4 +46,33 @@ func TestALockThatItsProgramDoesNotGetEnds(t *testing.T) {
 	require.True(t, held())
 	cut.Store(false)
 	assert.Eventually(t, func() bool { return !held() }, 10*time.Second, time.Millisecond)
+}
+
+// The store stops answering in the middle of a change of a collection. The request ends, and does not wait for the store once more for
+// each member that is left.
+func TestAChangeOfACollectionEndsWithoutTheStore(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"DELETE", "MOVE", "COPY"} {
+		s := newWaited(t)
+		for i := range 20 {
+			s.save("d~." + strconv.Itoa(i))
+		}
+		requests, left := 0, 1000
+		store := s.memory.Client(func(_ context.Context, request string) (before, after error) {
+			if request == "txn" {
+				left--
+			}
+			if left <= 0 {
+				requests++
+				return memory.ErrLost, nil
+			}
+			return nil, nil
+		})
+		t.Cleanup(func() { _ = store.Close() })
+		s.Contents, s.Store = s.handler(store, store).Contents, store
+		left = 8
+		answer := s.answer(method, "/dav/d", "", "Destination", "/dav/e")
+		assert.Equal(t, http.StatusServiceUnavailable, answer.Code, "%s: %s", method, answer.Body)
+		assert.Equal(t, 1, requests, method)
+	}
 }

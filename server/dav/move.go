@@ -49,7 +49,11 @@ func (h *Handler) moveAll(t *transfer, nodes []node) (failed []failure, err erro
 		if n.kind != collection {
 			continue
 		}
-		if err := t.source.removeDir(ctx, n.place); err != nil {
+		err := t.source.removeDir(ctx, n.place)
+		if ended := endOf(ctx, err); ended != nil {
+			return nil, ended
+		}
+		if err != nil {
 			failed = append(failed, failure{n, err})
 		}
 	}
