@@ -4,11 +4,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
 // wopi sends an operation with the lock ids that it takes, and returns the answer.
@@ -125,4 +128,27 @@ func TestWOPIVersions(t *testing.T) {
 	assert.Equal(t, version(), got.header.Get("X-WOPI-ItemVersion"))
 	assert.Equal(t, http.StatusPreconditionFailed, ann.with("X-WOPI-MaxExpectedSize", "4").do("GET", "/wopi/files/plan.docx/contents", nil).status)
 	assert.Equal(t, http.StatusNotImplemented, ann.do("GET", "/wopi/containers/x", nil).status)
+}
+
+// A PutFile without a lock takes one for itself. An operation at this moment gets 409 and no id, because no office suite has
+// chosen one.
+func TestTheLockOfAPutFileHasNoID(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ann := s.as(t, "ann")
+	ann.status(http.StatusCreated, "PUT /dav/plan.docx text")
+	other, err := locks.Open(t.Context(), s.Store(), locks.Config{})
+	require.NoError(t, err)
+	t.Cleanup(other.Close)
+	_, err = other.Acquire(t.Context(), locks.Request{
+		Paths: []locks.Path{locks.Document("plan.docx")}, TTL: time.Minute, Note: "wopi-change",
+		Holder: locks.Holder{ID: sessions.HolderID("\nwopi\nplan.docx"), Name: "bob"},
+	})
+	require.NoError(t, err)
+	for _, operation := range []string{"LOCK", "REFRESH_LOCK", "UNLOCK", "GET_LOCK", "PUT"} {
+		a := ann.wopi(operation, "wopi-change", "", "content")
+		assert.Equal(t, http.StatusConflict, a.status, operation)
+		assert.Empty(t, a.header.Get("X-WOPI-Lock"), operation)
+	}
+	assert.Equal(t, http.StatusConflict, ann.wopi("LOCK", "new", "wopi-change", nil).status)
 }

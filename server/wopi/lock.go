@@ -63,8 +63,8 @@ func (h *Handler) current(c *call) (now lockState, err error) {
 		return now, err
 	}
 	now.held, now.lease = true, lease
-	if lease.Holder.ID == holderID(c.id) {
-		now.id, now.ours = strings.CutPrefix(lease.Note, noteLock)
+	if id, ours := strings.CutPrefix(lease.Note, noteLock); ours && lease.Holder.ID == holderID(c.id) {
+		now.id, now.ours = id, true
 	}
 	return now, nil
 }
