@@ -129,7 +129,9 @@ func TestAMoveThatWasCutShortContinues(t *testing.T) {
 	ann.status(http.StatusOK, "GET /dav/to/0", "GET /dav/c/2")
 	_, err = s.Store().Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Delete(damaged.Key())}})
 	require.NoError(t, err)
-	ann.to("/dav/to").status(http.StatusNoContent, "MOVE /dav/c")
+	ann.to("/dav/other").status(http.StatusCreated, "COPY /dav/to")
+	ann.to("/dav/other").with("Overwrite", "F").status(http.StatusPreconditionFailed, "MOVE /dav/c")
+	ann.to("/dav/to").with("Overwrite", "F").status(http.StatusNoContent, "MOVE /dav/c") // it replaces nothing
 	for i := range 4 {
 		assert.Equal(t, []string{"second", "first"}, ann.texts(fmt.Sprint("to~.", i)))
 	}

@@ -1,6 +1,7 @@
 package dav
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -129,7 +130,9 @@ func (h *Handler) lookAtEnds(t *transfer) (err error) {
 		return err
 	}
 	if t.to.kind != missing && strings.EqualFold(t.r.Header.Get("Overwrite"), "F") {
-		return errOverwrite
+		if continued, err := h.continues(t); err != nil || !continued {
+			return cmp.Or(err, errOverwrite)
+		}
 	}
 	if err := h.hasParent(t.call, t.to.place); err != nil {
 		return err
