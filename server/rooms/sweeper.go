@@ -120,8 +120,8 @@ type deadPeer struct {
 	sockets []kv.Entry
 }
 
-// bury removes the sockets of a dead instance, and then its sign of life. It reads the sign from the store, because
-// the watch may be late.
+// bury removes a dead instance: its sign of life with the first of its sockets, and then the other sockets. An instance that wakes up
+// meanwhile misses its sign, and registers all sockets again. bury reads the sign from the store, because the watch may be late.
 func (w *sweeper) bury(ctx context.Context, d deadPeer, now time.Time) error {
 	key := instancePrefix + d.id
 	sign, _, err := w.rooms.config.Store.Get(ctx, key)
@@ -132,16 +132,18 @@ func (w *sweeper) bury(ctx context.Context, d deadPeer, now time.Time) error {
 		w.seen.alive(d.id, now)
 		return nil
 	}
-	unsigned := kv.Absent(key)
+	gone := d.sockets
 	if sign.Found() {
-		unsigned = kv.Unchanged(sign)
+		first := gone[:min(len(gone), removeBatch-1)]
+		removed, err := w.remove(ctx, append([]kv.Entry{sign}, first...), kv.Unchanged(sign))
+		if err != nil || len(removed) == 0 {
+			return err
+		}
+		w.seen.orphaned(d.id, removed[1:], d.since)
+		gone = gone[len(first):]
 	}
-	removed, err := w.remove(ctx, d.sockets, unsigned)
+	removed, err := w.remove(ctx, gone, kv.Absent(key))
 	w.seen.orphaned(d.id, removed, d.since)
-	if err != nil || !sign.Found() {
-		return err
-	}
-	_, err = w.rooms.config.Store.Commit(ctx, kv.Txn{If: []kv.Cond{unsigned}, Then: []kv.Op{kv.Delete(key)}})
 	return err
 }
 
