@@ -30,6 +30,7 @@ type right struct {
 	lease locks.Lease
 	own   bool // the lock is for this change alone
 	since time.Time
+	ttl   time.Duration // of a lock for this change alone
 }
 
 // scope says what a change is about.
@@ -65,7 +66,7 @@ func (h *Handler) mayChange(c *call, p place, what scope) (*right, error) {
 	if err != nil {
 		return nil, h.denied(c.session, p, err)
 	}
-	g.own = true
+	g.own, g.ttl = true, request.TTL
 	return g, nil
 }
 
@@ -176,7 +177,7 @@ func (g *right) checkMembers(ctx context.Context) ([]kv.Cond, error) {
 
 // fence returns the conditions under which the change commits. It extends a lock of its own that has become old.
 func (g *right) fence(ctx context.Context) ([]kv.Cond, error) {
-	if g.own && time.Since(g.since) > g.LockTTL/3 {
+	if g.own && time.Since(g.since) > g.ttl/3 {
 		if _, err := g.Locks.Renew(ctx, g.lease.ID, g.lease.Holder.ID); errors.Is(err, locks.ErrNotFound) {
 			return nil, errIfFailed // 404 would say that the file does not exist
 		} else if err != nil {

@@ -3,12 +3,16 @@ package dav
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/policy"
+	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
 // The lock of a program ends just before the transaction that makes its collection. The program is not told that there is
@@ -60,4 +64,24 @@ func TestACopyReadsBeforeItRemoves(t *testing.T) {
 	assert.Equal(t, http.StatusNoContent, answer.Code, answer.Body.String())
 	assert.Equal(t, expected, s.tag("d"))
 	assert.NotEqual(t, expected, s.tag("a"))
+}
+
+// The policy allows a user shorter locks than a change takes for itself. The change extends its lock in time all the same.
+func TestAChangeExtendsAShortLockInTime(t *testing.T) {
+	t.Parallel()
+	s := newWaited(t)
+	rules, err := policy.Parse([]byte("anyone * read lock write max-ttl=9s\n"))
+	require.NoError(t, err)
+	s.api.Policy = func() *policy.Policy { return rules }
+	r := httptest.NewRequestWithContext(t.Context(), "DELETE", "/dav/d", nil)
+	g, err := s.mayChange(&call{r: r, session: sessions.Session{HolderID: "ann1"}, place: place{"d"}}, place{"d"}, theEntry)
+	require.NoError(t, err)
+	defer g.end()
+	require.WithinDuration(t, time.Now().Add(9*time.Second), g.lease.ExpiresAt, 5*time.Second)
+
+	g.since = g.since.Add(-4 * time.Second)
+	before := g.since
+	_, err = g.fence(t.Context())
+	require.NoError(t, err)
+	assert.NotEqual(t, before, g.since, "it was extended")
 }
