@@ -74,6 +74,27 @@ func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) {
 	if err != nil {
 		return nil, err
 	}
+	for round := 1; ; round++ {
+		var news int64
+		s.do(func() { news = s.drafts.news })
+		listed, err := s.listDrafts(ctx)
+		if err != nil {
+			return nil, err
+		}
+		current := true
+		s.do(func() {
+			if current = news == s.drafts.news || round == reloads; current {
+				listed = s.waitFor(listed)
+			}
+		})
+		if current {
+			return listed, nil
+		}
+	}
+}
+
+// listDrafts returns the drafts that no generation contains.
+func (s *Saver) listDrafts(ctx context.Context) ([]Draft, error) {
 	listed, err := listFrom(ctx, s.config.Drafts)
 	if err != nil {
 		return nil, asError(err, CodeReadFailed, "the drafts of this document could not be listed")
@@ -86,15 +107,18 @@ func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) {
 			return slices.ContainsFunc(all, func(g Generation) bool { return g.contains(d) })
 		})
 	}
-	s.do(func() {
-		if d := s.drafts.own; d != nil && s.changes.count() != s.drafts.ownMarks && !slices.ContainsFunc(listed, func(l Draft) bool { return l.ID == d.ID }) {
-			listed = append([]Draft{*d}, listed...) // typing has reopened its file
-		}
-		before := len(s.drafts.waiting)
-		s.drafts.waiting = listed
-		if len(listed) != before {
-			s.events.tell(Event{Type: EventPhase, State: s.state()})
-		}
-	})
 	return listed, nil
+}
+
+// waitFor records the listed drafts, and returns the drafts that wait for a decision.
+func (s *Saver) waitFor(listed []Draft) []Draft {
+	if d := s.drafts.own; d != nil && s.changes.count() != s.drafts.ownMarks && !slices.ContainsFunc(listed, func(l Draft) bool { return l.ID == d.ID }) {
+		listed = append([]Draft{*d}, listed...) // typing has reopened its file
+	}
+	before := len(s.drafts.waiting)
+	s.drafts.waiting = listed
+	if len(listed) != before {
+		s.events.tell(Event{Type: EventPhase, State: s.state()})
+	}
+	return listed
 }

@@ -14,6 +14,7 @@ type draftState struct {
 	ownMarks int64  // number of changes when own was sealed
 	unsaved  unsaved
 	waiting  []Draft // drafts that wait for a decision, as far as this page knows
+	news     int64   // counts what this page learnt of them: a list that began before is out of date
 }
 
 // unsaved is the text of this page when it could no longer save.
@@ -36,12 +37,16 @@ func (d *draftState) sealed(draft Draft, text, marks int64) {
 		d.lineage, d.own, d.ownMarks = draft.ID, &draft, marks
 	}
 	d.waiting = append([]Draft{draft}, without(d.waiting, func(w Draft) bool { return w.ID == draft.ID })...)
+	d.news++
 }
 
 // contained forgets the drafts that a generation contains. It returns the draft of this page that is to be removed, if this page has
 // sealed it and gone on.
 func (d *draftState) contained(g Generation) (remove *Draft) {
-	d.waiting = without(d.waiting, g.contains)
+	before := len(d.waiting)
+	if d.waiting = without(d.waiting, g.contains); len(d.waiting) < before {
+		d.news++
+	}
 	if own := d.own; own != nil && g.contains(*own) {
 		d.own = nil
 		return own
@@ -58,6 +63,7 @@ func (d *draftState) resolved(id string) (own bool) {
 		d.unsaved = unsaved{marked: d.unsaved.marked}
 	}
 	d.waiting = without(d.waiting, func(w Draft) bool { return w.ID == id })
+	d.news++
 	return own
 }
 
