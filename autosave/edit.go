@@ -217,7 +217,7 @@ func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 	l := loss{s.changes.dirty() || s.saves.saving(), s.changes.count(), s.drafts.text, s.lossCause(err)}
 	s.yield(viewing, err)
 	named := make(chan struct{})
-	s.holder, s.unnamed = nil, named
+	s.holder, s.unnamed, s.telling = nil, named, true
 	s.retries.failures, s.retries.next = 0, s.config.Retry.Delays()
 	s.emitPhase(s.phase())
 	s.background(func(ctx context.Context, step func(func()) bool) {
@@ -225,7 +225,7 @@ func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 		s.work.Go(func() { defer close(previewed); s.preview(ctx, reason, step) })
 		holder := s.gather(ctx, l, named, previewed)
 		step(func() {
-			s.unnamed = nil
+			s.unnamed, s.telling = nil, false
 			if s.holder == nil { // otherwise the new editor has announced itself
 				s.holder = holder
 			}

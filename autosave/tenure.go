@@ -32,6 +32,7 @@ type tenure struct {
 	held      atomic.Pointer[lock.Lease]
 	unfenced  bool               // the previous editor could not be fenced: nothing is written before that
 	denied    bool               // of autosave:readonly and autosave:editable, the last one was readonly
+	telling   bool               // autosave:readonly is being prepared
 	queued    bool               // this page waits for the lock
 	stop      context.CancelFunc // ends the waiting or loading of this term
 	verdict   chan struct{}      // closed, and replaced, when it is known which page edits
@@ -45,7 +46,7 @@ type tenure struct {
 func (t *tenure) enter(r role) {
 	t.role = r
 	t.term++
-	t.queued = false
+	t.queued, t.telling = false, false
 	t.readOnly.Store(r != editing)
 }
 
