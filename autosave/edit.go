@@ -29,10 +29,19 @@ func (s *Saver) background(f func(ctx context.Context, step func(func()) bool)) 
 	})
 }
 
-// begin finds out whether this page may write. It does not wait for another editor.
+// begin finds out whether this page may write. It does not wait for another editor, only for the release of its own last lease.
 func (s *Saver) begin() {
 	s.enter(starting)
-	s.acquireFree()
+	s.acquireAgain()
+}
+
+// acquireAgain acquires the lock if nobody holds it after the last lease of this page was released.
+func (s *Saver) acquireAgain() {
+	last := s.lease
+	s.background(func(_ context.Context, step func(func()) bool) {
+		giveBack(last)
+		step(s.acquireFree)
+	})
 }
 
 // acquireFree acquires the lock if nobody holds it.
@@ -137,12 +146,8 @@ func (s *Saver) stepBack(err error, pause time.Duration) {
 
 // regain releases the lease and acquires another one, unless another page takes it meanwhile.
 func (s *Saver) regain(err error) {
-	lease := s.lease
 	s.yield(starting, err)
-	s.background(func(_ context.Context, step func(func()) bool) {
-		giveBack(lease)
-		step(s.acquireFree)
-	})
+	s.acquireAgain()
 }
 
 // edit gives the page the content to load and then lets it edit. It waits until the listener has returned, so that

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/lock"
 )
 
 // The page is put to sleep while its veto is asked for. It does not edit again.
@@ -187,5 +188,39 @@ func TestSleepWhileLoading(t *testing.T) {
 		assert.Equal(t, 1, a.count(autosave.EventEditable))
 		assert.False(t, a.ReadOnly())
 		assert.Equal(t, "saved", a.shows())
+	})
+}
+
+// leisurely is a Locker that takes a second for each release, as one that asks a server does.
+type leisurely struct{ lock.Locker }
+
+func (l leisurely) Request(ctx context.Context, r lock.Request) (lock.Grant, error) {
+	g, err := l.Locker.Request(ctx, r)
+	return leisurelyGrant{g}, err
+}
+
+type leisurelyGrant struct{ lock.Grant }
+
+func (g leisurelyGrant) Release(ctx context.Context) error {
+	time.Sleep(time.Second)
+	return g.Grant.Release(ctx)
+}
+
+// The page wakes before the lock that it had is released. It waits for that, and edits again.
+func TestResumeDuringTheReleaseOfSuspend(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.config.NoStandby = true
+		a.options.Backends[0].Locker = leisurely{a.options.Backends[0].Locker}
+		a.open()
+		suspended := make(chan error, 1)
+		go func() { suspended <- a.Suspend(context.Background()) }()
+		w.sleep(500 * time.Millisecond)
+		require.NoError(t, a.Resume(t.Context()))
+		assert.False(t, a.ReadOnly())
+		require.NoError(t, <-suspended)
+		w.sleep(time.Minute)
+		assert.False(t, a.ReadOnly())
+		assert.Zero(t, a.count(autosave.EventReadonly))
 	})
 }
