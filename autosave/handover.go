@@ -14,7 +14,7 @@ type handing struct {
 	stop      context.CancelFunc
 	offer     *time.Timer // runs while the lock is offered; nil before
 	cancelled bool        // the asking page has withdrawn its request
-	next      func()      // answers a request that came between that and the end of the handover; nil: there is none
+	next      *Message    // a request that came between that and the end of the handover; nil: there is none
 }
 
 // renew repeats the offer of the lock for the same time.
@@ -22,6 +22,17 @@ func (h *handing) renew(s *Saver) {
 	if h.offer != nil && h.offer.Stop() {
 		h.offer.Reset(handoverLimit)
 		s.post(Message{Kind: EditGranted, Round: h.round, Detail: s.lease.ID})
+	}
+}
+
+// cancel ends the handover, or forgets the request after it, if its page has withdrawn that round.
+func (h *handing) cancel(round string) {
+	switch {
+	case h.round == round:
+		h.cancelled = true
+		h.stop()
+	case h.next != nil && h.next.Round == round:
+		h.next = nil
 	}
 }
 
@@ -37,7 +48,7 @@ func (s *Saver) answer(m Message) {
 		case s.role == loading && s.drafts.lineage != "" && s.drafts.lineage == s.config.Lineage:
 			// The page shows its text already, and may edit before this Saver. The other page asks again when this one edits.
 		case s.handing != nil && s.handing.cancelled && s.handing.next == nil:
-			s.handing.next = func() { s.answer(m) }
+			s.handing.next = &m
 		case s.handing != nil, s.role == loading:
 			s.post(Message{Kind: EditBusy, Round: m.Round})
 		case s.role == editing, s.verifying():
@@ -51,9 +62,8 @@ func (s *Saver) answer(m Message) {
 		if s.asking != nil {
 			delete(s.asking.rivals, m.Round)
 		}
-		if s.handing != nil && s.handing.round == m.Round {
-			s.handing.cancelled = true
-			s.handing.stop()
+		if s.handing != nil {
+			s.handing.cancel(m.Round)
 		}
 	case EditAccepted, EditGranted, EditRefused, EditBusy, EditLeft, EditSilent:
 		if s.asking != nil && s.asking.round == m.Round {
@@ -135,7 +145,7 @@ func (s *Saver) handOver(m Message) {
 				s.post(Message{Kind: EditRefused, Round: h.round, Detail: err.Error()})
 			}
 			if h.next != nil {
-				h.next()
+				s.answer(*h.next)
 			}
 		})
 	})

@@ -129,3 +129,42 @@ func TestPageThatLoadsTakesNothing(t *testing.T) {
 		assert.Equal(t, 1, b.count(autosave.EventEditable))
 	})
 }
+
+// held is a channel that keeps a page busy while it posts a message of a kind, until it is let go.
+type held struct {
+	autosave.Channel
+	kind autosave.MessageKind
+	let  chan struct{}
+}
+
+func (h held) Post(m autosave.Message) error {
+	if m.Kind == h.kind {
+		<-h.let
+	}
+	return h.Channel.Post(m)
+}
+
+// Two pages have asked and given up while the editor was busy. The editor goes on, and its user is not asked about the second one.
+func TestNextRequestThatWasWithdrawnIsForgotten(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		busy := held{a.channel, autosave.EditAccepted, make(chan struct{})}
+		a.config.Channel = busy
+		var asked []string
+		a.config.OnHandover = func(_ context.Context, from string) error { asked = append(asked, from); return nil }
+		a.open()
+		ghost := w.air.Join()
+		post := func(kind autosave.MessageKind, from string) {
+			require.NoError(t, ghost.Post(autosave.Message{Kind: kind, Round: from, From: from}))
+		}
+		post(autosave.EditRequest, "b")
+		w.sleep(time.Second)
+		post(autosave.EditCancelled, "b")
+		post(autosave.EditRequest, "c")
+		post(autosave.EditCancelled, "c")
+		close(busy.let)
+		w.sleep(time.Second)
+		assert.False(t, a.ReadOnly())
+		assert.NotContains(t, asked, "c")
+	})
+}
