@@ -26,7 +26,13 @@ type Channel struct {
 	handle func(autosave.Message)
 	life   context.Context
 	asking map[string]context.CancelFunc // by the round of the page that asks
-	asked  map[string]*attendance        // by the round of a question from the server
+	asked  map[string]inquiry            // by the round of a question from the server
+}
+
+// inquiry is an open question from the server.
+type inquiry struct {
+	*attendance
+	ended chan struct{} // closed when it is no longer open
 }
 
 // attendance is the state while a page holds the lock.
@@ -38,7 +44,8 @@ type attendance struct {
 // reaction is an answer of the page to a question from the server.
 type reaction struct {
 	autosave.Message
-	at time.Time
+	at    time.Time
+	ended <-chan struct{} // of the question
 }
 
 // offerLimit is how long the page's offer is valid. It is below the time after which the page edits again.
@@ -50,7 +57,7 @@ const answersKept = 16
 // NewChannel returns the channel of the project's document. local reaches the tabs of this browser.
 func NewChannel(d *Document, local autosave.Channel) *Channel {
 	return &Channel{document: d, id: d.c.Document, path: d.path, local: local,
-		asking: make(map[string]context.CancelFunc), asked: make(map[string]*attendance)}
+		asking: make(map[string]context.CancelFunc), asked: make(map[string]inquiry)}
 }
 
 // At makes the channel serve the document at a path below the project, see [Contents.At].
@@ -79,15 +86,16 @@ func (c *Channel) Listen(handle func(autosave.Message)) (stop func(), err error)
 // Post implements [autosave.Channel].
 func (c *Channel) Post(m autosave.Message) error {
 	c.mu.Lock()
-	life, asked := c.life, c.asked[m.Round]
+	life := c.life
+	asked, open := c.asked[m.Round]
 	c.mu.Unlock()
 	if life == nil {
 		return c.local.Post(m)
 	}
 	if strings.HasPrefix(m.Round, fromServer) {
-		if asked != nil {
+		if open {
 			select {
-			case asked.answers <- reaction{m, time.Now()}:
+			case asked.answers <- reaction{m, time.Now(), asked.ended}:
 			default:
 			}
 		}
@@ -180,7 +188,9 @@ func (c *Channel) answer(ctx context.Context, t *term, r reaction) {
 	case autosave.EditGranted:
 		ctx, stop := context.WithDeadline(ctx, r.at.Add(offerLimit))
 		defer stop()
-		c.document.pass(ctx, t)
+		open, end := until(ctx, r.ended)
+		defer end()
+		c.document.pass(ctx, open, t)
 	}
 }
 
@@ -206,10 +216,11 @@ func clipped(reason string) string {
 // over informs the page that a question from the server has ended.
 func (c *Channel) over(round string) {
 	c.mu.Lock()
-	known := c.asked[round] != nil
+	asked, open := c.asked[round]
 	delete(c.asked, round)
 	c.mu.Unlock()
-	if known {
+	if open {
+		close(asked.ended)
 		c.tell(autosave.Message{Kind: autosave.EditCancelled, Round: round})
 	}
 }
@@ -233,7 +244,7 @@ func (c *Channel) attend(ctx context.Context, t *attendance) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for round, asked := range c.asked {
-		if asked == t {
+		if asked.attendance == t {
 			delete(c.asked, round)
 		}
 	}
@@ -258,7 +269,7 @@ func (c *Channel) listen(ctx context.Context, t *attendance, after *int64) {
 		switch n.Type {
 		case NoticeAsked:
 			c.mu.Lock()
-			c.asked[round] = t
+			c.asked[round] = inquiry{t, make(chan struct{})}
 			c.mu.Unlock()
 			c.tell(autosave.Message{Kind: autosave.EditRequest, Round: round, From: n.HolderName, Remote: true})
 		case NoticeAskEnded:

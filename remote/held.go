@@ -72,13 +72,14 @@ func (t *term) lostWith(local <-chan struct{}) <-chan struct{} {
 }
 
 // pass releases a lock on the server, which passes it on to the client that asked. An answer may be lost, so pass
-// repeats until an answer comes or ctx ends. Then this page keeps the lock.
-func (l *client) pass(ctx context.Context, t *term) {
-	for l.release(ctx, t.claim) != nil {
-		if wait.For(ctx, time.Second) != nil {
+// repeats until an answer comes or the question is no longer open. Then this page keeps the lock.
+func (l *client) pass(ctx, open context.Context, t *term) {
+	for open.Err() == nil {
+		if l.release(ctx, t.claim) == nil {
+			t.passing.Do(func() { close(t.passed) })
+			t.lose()
 			return
 		}
+		_ = wait.For(open, time.Second)
 	}
-	t.passing.Do(func() { close(t.passed) })
-	t.lose()
 }

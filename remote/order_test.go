@@ -85,6 +85,10 @@ func (a *attended) asked(n *internet) []autosave.Message {
 	n.mu.Lock()
 	n.notify("document.asked", &inquiry{id: "7", token: a.lease.Token, by: "B"})
 	n.mu.Unlock()
+	return a.messages()
+}
+
+func (a *attended) messages() []autosave.Message {
 	synctest.Wait()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -119,5 +123,31 @@ func TestPageThatAnnouncesItselfTwiceIsAskedOnce(t *testing.T) {
 		a.edits(t)
 		assert.Equal(t, 1, n.connections())
 		assert.Len(t, a.asked(n), 1)
+	})
+}
+
+// The server postpones the release of a holder that offers the lock, and the client that asked gives up. The holder edits again and keeps the lock.
+func TestEndedQuestionPassesNothingOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a := n.home("A").attended(t, "text")
+		questions := a.asked(n)
+		require.Len(t, questions, 1)
+		set := func(r remote.Reply) {
+			n.mu.Lock()
+			n.refuse = r
+			n.mu.Unlock()
+		}
+		set(remote.Reply{Status: 429, Error: "rate_limited"})
+		require.NoError(t, a.channel.Post(autosave.Message{Kind: autosave.EditGranted, Round: questions[0].Round}))
+		sleep(500 * time.Millisecond)
+		n.mu.Lock()
+		n.notify("document.ask_ended", &inquiry{id: "7", token: a.lease.Token, by: "B"})
+		n.mu.Unlock()
+		set(remote.Reply{})
+		sleep(time.Minute)
+		require.Len(t, a.messages(), 2, "it has heard of the end")
+		require.NoError(t, a.lease.Err())
+		assert.Len(t, n.places(), 1)
 	})
 }
