@@ -332,3 +332,22 @@ func TestAskingWhileServerIsUnreachable(t *testing.T) {
 		}
 	})
 }
+
+// A page gets the lock before its question is on its way. The question does not go to a page that gets the lock from it afterwards.
+func TestQuestionOfAPageThatEditsIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		n.delay = func(remote.Request) bool { time.Sleep(100 * time.Millisecond); return false }
+		b := n.home("B").tab(t, "b")
+		require.NoError(t, b.Suspend(context.Background()))
+		go func() { _ = b.Resume(context.Background()) }()
+		sleep(50 * time.Millisecond)
+		require.True(t, b.State().ReadOnly)
+		require.NoError(t, b.RequestEdit(context.Background(), autosave.EditOptions{Grace: time.Minute}))
+		a := n.home("A").tab(t, "a")
+		require.NoError(t, a.RequestEdit(context.Background(), autosave.EditOptions{}))
+		sleep(time.Minute)
+		assert.False(t, a.State().ReadOnly)
+		assert.True(t, b.State().ReadOnly)
+	})
+}

@@ -107,6 +107,7 @@ func (c *Channel) Post(m autosave.Message) error {
 	case autosave.EditCancelled:
 		c.stopAsking(m.Round)
 	case autosave.Edits:
+		c.stopAsking("")
 		if t := c.document.held.of(m.Holder.Token); t != nil { // a page may announce itself again under the same lease
 			t.attending.Do(func() { go c.attend(life, &attendance{t, make(chan reaction, answersKept)}) })
 		}
@@ -146,12 +147,15 @@ func (c *Channel) ask(life context.Context, m autosave.Message) {
 	}()
 }
 
+// stopAsking withdraws the question of a round, or all questions of the page if the round is "".
 func (c *Channel) stopAsking(round string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if stop := c.asking[round]; stop != nil {
-		stop()
-		delete(c.asking, round)
+	for r, stop := range c.asking {
+		if r == round || round == "" {
+			stop()
+			delete(c.asking, r)
+		}
 	}
 }
 
