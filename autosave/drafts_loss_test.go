@@ -177,6 +177,8 @@ func TestOwnTextComesBeforeDraftsOfOthers(t *testing.T) {
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.Equal(t, "one, mine", a.shows())
 		assert.Equal(t, "one, mine", w.saved())
+		saved := last(a.page, autosave.EventSaved)
+		assert.Equal(t, saved.Generation.SavedAt, saved.State.LastSuccess)
 		assert.Equal(t, []string{"one|one, other|one, mine"}, a.disputes())
 		assert.Equal(t, []string{"crashed: one, other"}, storedDraft(t, shelf))
 		a.types("!")

@@ -158,7 +158,6 @@ func (s *Saver) written(w *write, o outcome) {
 		return
 	}
 	g := o.generation
-	s.success = s.config.Clock.Now().Wall
 	if holds {
 		s.refusals = 0
 		s.retries.recovered()
@@ -182,7 +181,7 @@ func (s *Saver) emptied(err error) {
 
 // saved records a generation that this page has written.
 func (s *Saver) saved(w *write, g Generation) {
-	s.newest = &g
+	s.newest, s.success = &g, s.config.Clock.Now().Wall
 	if w.restores == nil {
 		s.drafts.lineage = cmp.Or(g.Draft, s.drafts.lineage)
 	}
