@@ -90,3 +90,23 @@ func TestDraftDiscardedDuringALoadIsNotOffered(t *testing.T) {
 		assert.Zero(t, c.State().Drafts)
 	})
 }
+
+// A draft is discarded in another page after an editor that begins has left it to its user. That user is not asked about it either.
+func TestDraftDiscardedElsewhereDuringALoadIsNotOffered(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		w.dispute(shelf)
+		editor, other := w.author("editor", shelf).start(), w.author("other", shelf)
+		c := w.author("c", shelf).start()
+		other.start()
+		stopped, goOn := c.stopsAt("read history/")
+		require.NoError(t, editor.Dispose(t.Context()))
+		require.True(t, stopped())
+		require.NoError(t, other.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
+		goOn()
+		w.sleep(time.Second)
+		require.False(t, c.ReadOnly())
+		assert.Empty(t, c.waits)
+		assert.Empty(t, c.disputes())
+		assert.Zero(t, c.State().Drafts)
+	})
+}
