@@ -28,6 +28,7 @@ func (s *Saver) depart(ctx context.Context, r role) error {
 	var lease lock.Lease
 	var asker string
 	if !s.do(func() {
+		s.departing++
 		asker = s.endHandover()
 		if s.writes() || s.verifying() {
 			s.leave()
@@ -39,6 +40,7 @@ func (s *Saver) depart(ctx context.Context, r role) error {
 	if !s.do(func() {
 		had, lease = s.leaseDone != nil, s.lease
 		before := s.retries.lastErr
+		s.departing--
 		s.yield(r, before)
 		s.settle()
 	}) {
@@ -112,14 +114,14 @@ func (s *Saver) Resume(ctx context.Context) error {
 	for leaves := true; leaves; {
 		var verdict chan struct{}
 		if !s.do(func() {
-			leaves = s.role == leaving
-			switch s.role {
-			case leaving, starting, loading:
+			leaves = s.role == leaving || s.departing > 0
+			switch {
+			case leaves, s.role == starting, s.role == loading:
 				verdict = s.verdict
-			case suspended:
+			case s.role == suspended:
 				verdict = s.verdict
 				s.begin()
-			case editing:
+			case s.role == editing:
 				verdict = s.verdict
 				s.verify()
 			}

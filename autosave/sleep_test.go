@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -222,5 +223,27 @@ func TestResumeDuringTheReleaseOfSuspend(t *testing.T) {
 		w.sleep(time.Minute)
 		assert.False(t, a.ReadOnly())
 		assert.Zero(t, a.count(autosave.EventReadonly))
+	})
+}
+
+// A read-only page wakes while its text becomes a draft because it was put to sleep. It waits for its turn again.
+func TestResumeDuringTheSealOfSuspend(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a, b := w.author("a", shelf).start(), w.author("b", shelf).start()
+		b.types("mine")
+		stopped, goOn := b.stopsAt("seal")
+		suspended := make(chan error, 1)
+		go func() { suspended <- b.Suspend(context.Background()) }()
+		require.True(t, stopped())
+		resumed := make(chan error, 1)
+		go func() { resumed <- b.Resume(context.Background()) }()
+		synctest.Wait()
+		goOn()
+		require.NoError(t, <-suspended)
+		require.NoError(t, <-resumed)
+		require.NoError(t, a.Dispose(t.Context()))
+		w.sleep(time.Second)
+		assert.False(t, b.ReadOnly())
+		assert.Equal(t, "mine", w.saved())
 	})
 }
