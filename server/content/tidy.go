@@ -31,9 +31,9 @@ const (
 	// deletionsAtOnce is the number of blobs that are deleted together. A disk that is busy with saves takes milliseconds for
 	// each, and a bucket always does: one after the other, fewer would be deleted than busy documents drop.
 	deletionsAtOnce = 32
-	// deletionsPerCommit is the number of deletions after which one transaction records them. A small one shares an etcd
-	// transaction with those of saves, see [kv.Store.Commit].
-	deletionsPerCommit = 8
+	// deletionsPerCommit is the number of deletions after which one transaction records them. On a server at its limit, each transaction
+	// waits for those of saves, and with fewer deletions in each the garbage would grow.
+	deletionsPerCommit = 32
 )
 
 // Tidy deletes the blobs of dropped generations, unless a backup holds them. Its cost depends on the number of
