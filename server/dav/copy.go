@@ -190,7 +190,13 @@ func (h *Handler) carryOut(t *transfer) (failed []failure, err error) {
 	case t.from.kind == file:
 		return nil, t.target.writeCopy(ctx, single)
 	}
-	return h.eachNode(t, nodes, func(from, to node) error { return h.copyNode(ctx, t.target, from, to) })
+	return h.eachNode(t, nodes, func(from, to node) error {
+		err := h.copyNode(ctx, t.target, from, to)
+		if err == nil {
+			t.target.scope = theMembers // the first node is the collection itself
+		}
+		return err
+	})
 }
 
 // mayReplace checks that a copy does not exceed the limit of documents when what is at its destination has gone.

@@ -95,3 +95,27 @@ func TestAMemberIsNotAddedAfterAPROPPATCHUnderAForeignLock(t *testing.T) {
 	answer := s.answer("PUT", "/dav/d/new", "text")
 	assert.Equal(t, http.StatusLocked, answer.Code, answer.Body.String())
 }
+
+// A program locks the members of a collection while a change of a collection in it is half done. The rest does not change these
+// members, so the change does not stop in the middle.
+func TestAChangeGoesOnWhenTheMembersAroundItAreLocked(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		method, locked string
+		status         int
+	}{
+		{"MOVE", "to", http.StatusCreated}, {"COPY", "to", http.StatusCreated},
+		{"MOVE", "from", http.StatusMultiStatus}, // its end would remove a member
+	} {
+		s := newWaited(t)
+		require.Equal(t, http.StatusCreated, s.answer("MKCOL", "/dav/to", "").Code)
+		require.Equal(t, http.StatusCreated, s.answer("MKCOL", "/dav/from", "").Code)
+		require.Equal(t, http.StatusCreated, s.answer("MOVE", "/dav/d", "", "Destination", "/dav/from/d").Code)
+		s.Contents = s.handler(s.interrupted, s.uninterrupted).Contents
+		s.before = func() { s.lock("bob", place{tt.locked}.members()) }
+		answer := s.answer(tt.method, "/dav/from/d", "", "Destination", "/dav/to/d")
+		assert.Equal(t, tt.status, answer.Code, "%v: %s", tt, answer.Body)
+		assert.NotEmpty(t, s.tag("to~.d~.x"))
+		assert.NotEmpty(t, s.tag("to~.d~.y"))
+	}
+}

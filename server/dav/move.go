@@ -39,6 +39,7 @@ func (h *Handler) moveAll(t *transfer, nodes []node) (failed []failure, err erro
 		if err := t.moveDir(ctx, t.from, t.to); err != nil {
 			return nil, err // without the key, nothing moves
 		}
+		t.source.scope, t.target.scope = theMembers, theMembers
 	}
 	failed, err = h.eachNode(t, nodes, func(from, to node) error { return h.moveNode(t, from, to, t.expected()) })
 	if err != nil || len(failed) > 0 {
@@ -48,6 +49,9 @@ func (h *Handler) moveAll(t *transfer, nodes []node) (failed []failure, err erro
 	for _, n := range nodes {
 		if n.kind != collection {
 			continue
+		}
+		if slices.Equal(n.place, t.from.place) {
+			t.source.scope = theEntry
 		}
 		err := t.source.removeDir(ctx, n.place)
 		if ended := endOf(ctx, err); ended != nil {

@@ -39,6 +39,7 @@ type scope int
 const (
 	theContent    scope = iota // of a file
 	theEntry                   // the place with everything below it, as a member of its parent
+	theMembers                 // of a collection that exists, with everything below them
 	theProperties              // of a collection, without its members
 )
 
