@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/httpapi"
 	"github.com/holdfast-dev/holdfast/server/locks"
@@ -140,6 +141,11 @@ func (h *Handler) lockNode(c *call, info lockInfo, deep int) (locks.Lease, node,
 		if err != nil {
 			return locks.Lease{}, before, err
 		}
+		if before.kind == collection && deep == 0 {
+			if err := h.awaitMembers(c, before); err != nil {
+				return locks.Lease{}, before, err
+			}
+		}
 		lease, err := h.acquire(c.r.Context(), request)
 		if holders, ok := deniedBy(err); ok {
 			err = &davError{http.StatusLocked, "no-conflicting-lock", h.roots(c.session, before.place, holders)}
@@ -154,6 +160,29 @@ func (h *Handler) lockNode(c *call, info lockInfo, deep int) (locks.Lease, node,
 		h.API.Drop(c.r, lease)
 		if err != nil {
 			return lease, n, err
+		}
+	}
+}
+
+// awaitMembers waits for the changes of members that have begun. The lock on the members does not exclude them, and would stop them half
+// done.
+func (h *Handler) awaitMembers(c *call, n node) error {
+	for until := time.Now().Add(changeWait); ; {
+		leases, err := h.leases(c.r.Context(), n.path())
+		if err != nil {
+			return err
+		}
+		changes := slices.DeleteFunc(leases, func(l locks.Lease) bool {
+			return lasting(l) || covers(l, n.place) || len(l.Paths[0]) != len(n.members()) // of no member
+		})
+		if len(changes) == 0 {
+			return nil
+		}
+		if time.Now().After(until) {
+			return &davError{http.StatusLocked, "no-conflicting-lock", h.roots(c.session, n.place, changes)}
+		}
+		if err := wait.For(c.r.Context(), 20*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package dav
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -118,4 +119,28 @@ func TestAChangeGoesOnWhenTheMembersAroundItAreLocked(t *testing.T) {
 		assert.NotEmpty(t, s.tag("to~.d~.x"))
 		assert.NotEmpty(t, s.tag("to~.d~.y"))
 	}
+}
+
+// A change of a member has begun, such as a MOVE that replaces a collection. The lock on the members would stop it half done, so LOCK
+// waits for its end. The lock of a program on another member does not matter.
+func TestALockOnTheMembersWaitsForTheirChanges(t *testing.T) {
+	t.Parallel()
+	s := newWaited(t)
+	s.lock("bob", place{"d", "y"}.path())
+	change, err := s.table.Acquire(t.Context(), locks.Request{
+		Paths: []locks.Path{place{"d", "x"}.path()}, Holder: locks.Holder{ID: "root"}, TTL: time.Hour, Note: noteChange,
+	})
+	require.NoError(t, err)
+	ctx, leave := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer leave()
+	lock := func(ctx context.Context) int {
+		r := httptest.NewRequestWithContext(ctx, "LOCK", "/dav/d", strings.NewReader(lockBody))
+		r.Header.Set("Depth", "0")
+		answer := httptest.NewRecorder()
+		s.serveAnn(answer, r)
+		return answer.Code
+	}
+	assert.Equal(t, http.StatusServiceUnavailable, lock(ctx), "it waits until its client leaves")
+	s.unlock(change)
+	assert.Equal(t, http.StatusOK, lock(t.Context()))
 }
