@@ -65,7 +65,7 @@ func (r *reconciler) list(ctx context.Context) []Draft {
 }
 
 // run decides about the drafts that list has returned. It fails only if this editor has a successor, the storage was
-// emptied, or the content cannot be read.
+// emptied, or the content cannot be read or is unknown.
 func (r *reconciler) run(ctx context.Context, listed []Draft) (err error) {
 	for len(listed) > 0 {
 		if listed, err = r.adoptOne(ctx, listed); err != nil {
@@ -161,18 +161,21 @@ func (r *reconciler) continues(d Draft) bool {
 }
 
 // commit saves the text for the draft, then removes the draft, unless the user has discarded it. It reports whether the draft no longer
-// waits. If the store cannot save, the draft stays.
+// waits. If the store cannot save, the draft stays. If it is unknown whether it has saved, commit fails.
 func (r *reconciler) commit(ctx context.Context, d Draft, lineage string, text []byte) (bool, error) {
 	var g Generation
 	as, err := r.adopted.decide(ctx, d, AsContent, func() (err error) {
 		g, err = r.Store.Commit(ctx, Commit{Content: Bytes(text), Draft: lineage, Number: d.Number, Token: r.token,
 			SavedAt: r.Clock.Now().Wall, OwnerName: cmp.Or(d.OwnerName, r.owner), Limits: r.Limits})
+		if err != nil && !errors.Is(err, ErrStaleToken) && !errors.Is(err, ErrEvicted) {
+			g, err = r.afterFailure(ctx, d, lineage, err)
+		}
 		return err
 	})
 	switch {
 	case as == AsDiscard:
 		return true, nil
-	case errors.Is(err, ErrStaleToken), errors.Is(err, ErrEvicted):
+	case errors.Is(err, ErrStaleToken), errors.Is(err, ErrEvicted), errors.Is(err, errUnknownOutcome):
 		return false, err
 	case err != nil:
 		r.trouble = asError(err, CodeWriteFailed, "a draft could not be saved; it stays where it is")
@@ -182,6 +185,21 @@ func (r *reconciler) commit(ctx context.Context, d Draft, lineage string, text [
 	r.present = content{of: g.ID, bytes: text, whole: true}
 	r.remove(ctx, d)
 	return true, nil
+}
+
+var errUnknownOutcome = errors.New("it is not known whether a draft was saved")
+
+// afterFailure returns the generation if a commit has succeeded although it has failed with that error, as if its answer was lost. This
+// page must not save over a content that it does not know. If the store cannot be listed, the error matches errUnknownOutcome.
+func (r *reconciler) afterFailure(ctx context.Context, d Draft, lineage string, failed error) (Generation, error) {
+	all, err := r.Store.List(ctx)
+	if err != nil {
+		return Generation{}, &Error{Code: CodeReadFailed, Operation: OpRead, Detail: "what was saved could not be listed", Err: errors.Join(errUnknownOutcome, err)}
+	}
+	if g, saved := current(all); saved && g.Draft == lineage && g.Number == d.Number {
+		return g, nil
+	}
+	return Generation{}, failed
 }
 
 // remove removes a contained draft. If that fails, the next editor removes it.

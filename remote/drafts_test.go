@@ -2,6 +2,7 @@ package remote_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -177,4 +178,32 @@ func TestContentThatIsKeptLater(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A draft of a page that is gone becomes the content of the server, and the answer is lost. The page loads that content before it edits.
+func TestAdoptionWhoseAnswerIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		m := n.journalling("A")
+		gone := m.shelf.Page()
+		gone.Journal(autosave.Draft{ID: "gone", Number: 1, At: time.Now()}, []byte("typed"))
+		gone.End()
+		n.answer = func(r remote.Request) error {
+			if !strings.HasSuffix(r.Path, "/content") || r.Method != "PUT" {
+				return nil
+			}
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.answer = nil
+			return errOffline
+		}
+		w := m.writer(t, "A")
+		sleep(time.Minute)
+		require.False(t, w.State().ReadOnly)
+		assert.Equal(t, "typed", w.now())
+		w.type_("!")
+		sleep(time.Second)
+		assert.Equal(t, "typed!", string(n.content))
+		assert.Empty(t, m.shelf.Texts())
+	})
 }
