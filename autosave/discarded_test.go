@@ -66,3 +66,28 @@ func TestDraftOfAViewerStaysDiscarded(t *testing.T) {
 		})
 	}
 }
+
+// A page that lost the lock discards the draft of the text that it shows. When it edits again, it shows what is saved, also if nobody else
+// has saved meanwhile.
+func TestPageThatDiscardsItsTextLoadsTheContent(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.savedOne(shelf)
+		a.types(", mine")
+		thief := w.thief()
+		w.sleep(time.Second)
+		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
+		a.mu.Lock()
+		a.stored = a.number // the page's part forgets a discarded draft too
+		a.mu.Unlock()
+		require.NoError(t, thief.Release(t.Context()))
+		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+		w.sleep(time.Minute)
+		require.Equal(t, autosave.PhaseIdle, a.State().Phase)
+		assert.Equal(t, "one", w.saved())
+		assert.Equal(t, w.saved(), a.shows())
+		a.types(", two")
+		w.sleep(time.Second)
+		assert.Equal(t, "one, two", w.saved())
+		assert.Empty(t, storedDraft(t, shelf))
+	})
+}

@@ -84,10 +84,11 @@ func (s *Saver) removeDraft(ctx context.Context, d Draft, as Resolution) error {
 }
 
 // resolved forgets a draft after a decision. A page that still shows the text, with nothing typed since, does not make
-// a draft of it again.
+// a draft of it again. It loads the content before it edits.
 func (s *Saver) resolved(id string) {
 	if s.drafts.resolved(id) && s.role == viewing && s.changes.count() == s.drafts.unsaved.marked {
 		s.changes.forget()
+		s.newest = nil
 	}
 	s.events.tell(Event{Type: EventPhase, State: s.state()})
 }
