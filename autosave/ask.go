@@ -119,7 +119,7 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 		if done, err := s.tryFree(ctx, a); done {
 			return err
 		}
-		defer s.queueRemotely()()
+		defer s.queueRemotely(ctx)()
 	}
 	err = s.negotiate(ctx, a, verdict)
 	if err != nil {
@@ -128,15 +128,13 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 	return err
 }
 
-// beginAsk asks the page that edits, as soon as the next holder of a lock that this page gives away is known, and the page knows that it has
-// lost the lock. It returns the verdict to wait for, or nil if there is none: by an error, or because this page edits.
+// beginAsk asks the page that edits, as soon as the next holder of a lock that this page gives away is known. It returns
+// the verdict to wait for, or nil if there is none: by an error, or because this page edits.
 func (s *Saver) beginAsk(ctx context.Context, a *ask) (verdict chan struct{}, err error) {
 	var at role
 	begin := func() {
 		at, verdict = s.role, s.verdict
 		switch {
-		case s.telling:
-			at = leaving
 		case at == editing, at == suspended, at == leaving:
 		case s.asking != nil:
 			at = ended

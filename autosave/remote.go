@@ -87,18 +87,22 @@ func (s *Saver) letPass() {
 }
 
 // queueRemotely makes a page without standby wait while it asks, so that its request can carry the question to another
-// machine.
-func (s *Saver) queueRemotely() (leave func()) {
+// machine. A page that has just lost the lock gets autosave:readonly before.
+func (s *Saver) queueRemotely(ctx context.Context) (leave func()) {
 	if s.config.remoteStore() == nil {
 		return func() {}
 	}
-	s.do(func() {
-		if s.role == viewing {
-			s.stop()
-			s.enter(viewing)
-			s.lineUp(0)
-		}
-	})
+	for waits := true; waits; {
+		var verdict chan struct{}
+		s.do(func() {
+			if waits, verdict = s.telling, s.verdict; !waits && s.role == viewing {
+				s.stop()
+				s.enter(viewing)
+				s.lineUp(0)
+			}
+		})
+		waits = waits && s.await(ctx, verdict) == nil
+	}
 	return func() {
 		s.do(func() {
 			if s.role == viewing && s.queued {
