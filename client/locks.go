@@ -2,9 +2,11 @@ package client
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // Listing has the holders and the waiters at a place, above it and below it, in the order of arrival.
@@ -56,7 +58,16 @@ func (c *Client) Break(ctx context.Context, id, reason string) error {
 
 // BreakLease is [Client.Break] for any lease, by [Holder.LeaseID].
 func (c *Client) BreakLease(ctx context.Context, leaseID, reason string) error {
-	_, err := c.do(ctx, c.breaking("/api/locks/"+url.PathEscape(leaseID)+"/break", reason))
+	unheard := false // an earlier request may have broken it: no other lease has this ID
+	_, err := c.until(ctx, time.Now().Add(c.config.Patience), func() (reply, error) {
+		answer, err := c.try(ctx, c.breaking("/api/locks/"+url.PathEscape(leaseID)+"/break", reason))
+		if unheard && errors.Is(err, ErrLockNotFound) {
+			return answer, nil
+		}
+		_, again := mayPass(err)
+		unheard = unheard || again
+		return answer, err
+	})
 	return named(err, "break", "the lease "+leaseID)
 }
 
