@@ -26,7 +26,7 @@ type Channel struct {
 	handle func(autosave.Message)
 	life   context.Context
 	asking map[string]context.CancelFunc // by the round of the page that asks
-	asked  map[string]inquiry            // by the round of a question from the server
+	asked  map[string]*inquiry           // by the round of a question from the server
 }
 
 // inquiry is an open question from the server.
@@ -57,7 +57,7 @@ const answersKept = 16
 // NewChannel returns the channel of the project's document. local reaches the tabs of this browser.
 func NewChannel(d *Document, local autosave.Channel) *Channel {
 	return &Channel{document: d, id: d.c.Document, path: d.path, local: local,
-		asking: make(map[string]context.CancelFunc), asked: make(map[string]inquiry)}
+		asking: make(map[string]context.CancelFunc), asked: make(map[string]*inquiry)}
 }
 
 // At makes the channel serve the document at a path below the project, see [Contents.At].
@@ -86,14 +86,13 @@ func (c *Channel) Listen(handle func(autosave.Message)) (stop func(), err error)
 // Post implements [autosave.Channel].
 func (c *Channel) Post(m autosave.Message) error {
 	c.mu.Lock()
-	life := c.life
-	asked, open := c.asked[m.Round]
+	life, asked := c.life, c.asked[m.Round]
 	c.mu.Unlock()
 	if life == nil {
 		return c.local.Post(m)
 	}
 	if strings.HasPrefix(m.Round, fromServer) {
-		if open {
+		if asked != nil {
 			select {
 			case asked.answers <- reaction{m, time.Now(), asked.ended}:
 			default:
@@ -220,10 +219,10 @@ func clipped(reason string) string {
 // over informs the page that a question from the server has ended.
 func (c *Channel) over(round string) {
 	c.mu.Lock()
-	asked, open := c.asked[round]
+	asked := c.asked[round]
 	delete(c.asked, round)
 	c.mu.Unlock()
-	if open {
+	if asked != nil {
 		close(asked.ended)
 		c.tell(autosave.Message{Kind: autosave.EditCancelled, Round: round})
 	}
@@ -273,7 +272,7 @@ func (c *Channel) listen(ctx context.Context, t *attendance, after *int64) {
 		switch n.Type {
 		case NoticeAsked:
 			c.mu.Lock()
-			c.asked[round] = inquiry{t, make(chan struct{})}
+			c.asked[round] = &inquiry{t, make(chan struct{})}
 			c.mu.Unlock()
 			c.tell(autosave.Message{Kind: autosave.EditRequest, Round: round, From: n.HolderName, Remote: true})
 		case NoticeAskEnded:

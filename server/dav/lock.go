@@ -181,7 +181,7 @@ func (h *Handler) awaitMembers(c *call, n node) error {
 		if time.Now().After(until) {
 			return &davError{http.StatusLocked, "no-conflicting-lock", h.roots(c.session, n.place, changes)}
 		}
-		if err := wait.For(c.r.Context(), 20*time.Millisecond); err != nil {
+		if err := wait.For(c.r.Context(), 100*time.Millisecond); err != nil {
 			return err
 		}
 	}
