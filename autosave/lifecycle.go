@@ -24,7 +24,6 @@ func (s *Saver) Suspend(ctx context.Context) error {
 func (s *Saver) depart(ctx context.Context, r role) error {
 	ctx, stop := bounded(ctx)
 	defer stop()
-	var had bool
 	var lease lock.Lease
 	var asker string
 	if !s.do(func() {
@@ -38,7 +37,7 @@ func (s *Saver) depart(ctx context.Context, r role) error {
 	}
 	err := s.keepLast(ctx, r, s.flushLast(ctx))
 	if !s.do(func() {
-		had, lease = s.leaseDone != nil, s.lease
+		lease = s.lease // its release may be under way
 		before := s.retries.lastErr
 		s.departing--
 		s.yield(r, before)
@@ -46,9 +45,7 @@ func (s *Saver) depart(ctx context.Context, r role) error {
 	}) {
 		return s.over()
 	}
-	if had {
-		err = errors.Join(err, lease.Release(ctx))
-	}
+	err = errors.Join(err, lease.Release(ctx))
 	if asker != "" {
 		s.post(Message{Kind: EditLeft, Round: asker})
 	}

@@ -247,3 +247,18 @@ func TestResumeDuringTheSealOfSuspend(t *testing.T) {
 		assert.Equal(t, "mine", w.saved())
 	})
 }
+
+// The page is closed before the lock that it had as it was put to sleep is released. Dispose returns once the lock is free.
+func TestDisposeDuringTheReleaseOfSuspend(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.options.Backends[0].Locker = leisurely{a.options.Backends[0].Locker}
+		a.open()
+		go func() { _ = a.Suspend(context.Background()) }()
+		w.sleep(500 * time.Millisecond)
+		require.NoError(t, a.Dispose(t.Context()))
+		b := w.prepare("b")
+		b.config.NoStandby = true
+		assert.False(t, b.open().ReadOnly())
+	})
+}
