@@ -85,7 +85,7 @@ func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) {
 		current := true
 		s.do(func() {
 			if current = news == s.drafts.news || round == reloads; current {
-				listed = s.waitFor(listed)
+				listed = s.recordWaiting(listed)
 			}
 		})
 		if current {
@@ -111,8 +111,8 @@ func (s *Saver) listDrafts(ctx context.Context) ([]Draft, error) {
 	return listed, nil
 }
 
-// waitFor records the listed drafts, and returns the drafts that wait for a decision.
-func (s *Saver) waitFor(listed []Draft) []Draft {
+// recordWaiting records the listed drafts, and returns the drafts that wait for a decision.
+func (s *Saver) recordWaiting(listed []Draft) []Draft {
 	if d := s.drafts.own; d != nil && s.changes.count() != s.drafts.ownMarks && !slices.ContainsFunc(listed, func(l Draft) bool { return l.ID == d.ID }) {
 		listed = append([]Draft{*d}, listed...) // typing has reopened its file
 	}
