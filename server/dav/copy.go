@@ -162,6 +162,14 @@ func (h *Handler) mayTransfer(t *transfer) error {
 // carryOut copies or moves. It refuses what it can refuse before it removes a collection at the destination.
 func (h *Handler) carryOut(t *transfer) (failed []failure, err error) {
 	ctx := t.r.Context()
+	for _, g := range []*right{t.source, t.target} {
+		if g == nil {
+			continue
+		}
+		if _, err := g.fence(ctx); err != nil {
+			return nil, err // a lock that is older than this right's; a later one does not stop the change
+		}
+	}
 	nodes, failed, err := h.leaving(t)
 	if err != nil || len(failed) > 0 {
 		return failed, err

@@ -141,11 +141,6 @@ func (h *Handler) lockNode(c *call, info lockInfo, deep int) (locks.Lease, node,
 		if err != nil {
 			return locks.Lease{}, before, err
 		}
-		if before.kind == collection && deep == 0 {
-			if err := h.awaitMembers(c, before); err != nil {
-				return locks.Lease{}, before, err
-			}
-		}
 		lease, err := h.acquire(c.r.Context(), request)
 		if holders, ok := deniedBy(err); ok {
 			err = &davError{http.StatusLocked, "no-conflicting-lock", h.roots(c.session, before.place, holders)}
@@ -153,7 +148,13 @@ func (h *Handler) lockNode(c *call, info lockInfo, deep int) (locks.Lease, node,
 		if err != nil {
 			return lease, before, err
 		}
-		n, err := h.mayLock(c)
+		if before.kind == collection && deep == 0 {
+			err = h.awaitMembers(c, before, lease)
+		}
+		n := before
+		if err == nil {
+			n, err = h.mayLock(c)
+		}
 		if err == nil && n.kind == before.kind {
 			return lease, n, nil
 		}
@@ -164,16 +165,16 @@ func (h *Handler) lockNode(c *call, info lockInfo, deep int) (locks.Lease, node,
 	}
 }
 
-// awaitMembers waits for the changes of members that have begun. The lock on the members does not exclude them, and would stop them half
-// done.
-func (h *Handler) awaitMembers(c *call, n node) error {
-	for until := time.Now().Add(changeWait); ; {
+// awaitMembers waits for the changes of members that had begun when the members were locked. That lock does not exclude them, and they go
+// on, see [right.checkMembers], so the program gets the lock when they are over.
+func (h *Handler) awaitMembers(c *call, n node, lock locks.Lease) error {
+	for until := time.Now().Add(min(changeWait, time.Until(lock.ExpiresAt)/2)); ; {
 		leases, err := h.leases(c.r.Context(), n.path())
 		if err != nil {
 			return err
 		}
 		changes := slices.DeleteFunc(leases, func(l locks.Lease) bool {
-			return lasting(l) || covers(l, n.place) || len(l.Paths[0]) != len(n.members()) // of no member
+			return lasting(l) || l.Token > lock.Token || len(l.Paths[0]) != len(n.members()) // of no member
 		})
 		if len(changes) == 0 {
 			return nil

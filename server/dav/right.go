@@ -150,7 +150,8 @@ func (g *right) othersAbsent(leases []locks.Lease) error {
 	return nil
 }
 
-// checkMembers checks the lock on the members of the parent, and returns the condition that this stays so.
+// checkMembers checks the lock on the members of the parent, and returns the condition that this stays so. A change that began before
+// these were locked goes on: that LOCK waits for it, see [Handler.awaitMembers].
 func (g *right) checkMembers(ctx context.Context) ([]kv.Cond, error) {
 	if g.scope != theEntry || g.place.root() {
 		return nil, nil
@@ -165,7 +166,7 @@ func (g *right) checkMembers(ctx context.Context) ([]kv.Cond, error) {
 		if !slices.ContainsFunc(l.Paths, func(q locks.Path) bool { return slices.Equal(q, parent.members()) }) {
 			continue
 		}
-		if owned(g.call.session, g.call.submitted, l) || !lasting(l) {
+		if owned(g.call.session, g.call.submitted, l) || !lasting(l) || g.own && g.lease.Token < l.Token {
 			return []kv.Cond{l.Stands()}, nil // PROPPATCH takes a lock on the members for itself, and changes none of them
 		}
 		conditions = nil
