@@ -285,8 +285,8 @@ func (g *right) removeAll(ctx context.Context, n node, expected content.Expected
 	if err != nil {
 		return nil, err
 	}
-	if _, err := g.fence(ctx); err != nil {
-		return nil, err // a lock that is older than this right's; a later one does not stop the change
+	if err := g.mayBegin(ctx); err != nil {
+		return nil, err
 	}
 	if err := g.keepParent(ctx, n.place); err != nil {
 		return nil, err

@@ -163,11 +163,8 @@ func (h *Handler) mayTransfer(t *transfer) error {
 func (h *Handler) carryOut(t *transfer) (failed []failure, err error) {
 	ctx := t.r.Context()
 	for _, g := range []*right{t.source, t.target} {
-		if g == nil {
-			continue
-		}
-		if _, err := g.fence(ctx); err != nil {
-			return nil, err // a lock that is older than this right's; a later one does not stop the change
+		if err := g.mayBegin(ctx); err != nil {
+			return nil, err
 		}
 	}
 	nodes, failed, err := h.leaving(t)

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/sessions"
+	"github.com/holdfast-dev/holdfast/server/users"
 )
 
 // The lock on the members, of the program itself or of a PROPPATCH, ends just before the transaction that adds a file, and another program
@@ -21,10 +22,7 @@ func TestAChangeGoesOnAfterALaterLockOnTheMembers(t *testing.T) {
 	for holder, note := range map[string]string{"ann1": noteOwn, "bob": noteChange} {
 		s := newWaited(t)
 		s.Contents = s.handler(s.interrupted, s.uninterrupted).Contents
-		first, err := s.table.Acquire(t.Context(), locks.Request{
-			Paths: []locks.Path{place{"d"}.members()}, Holder: locks.Holder{ID: holder}, TTL: time.Hour, Note: note,
-		})
-		require.NoError(t, err)
+		first := s.acquire(holder, place{"d"}.members(), note)
 		s.before = func() {
 			s.unlock(first)
 			s.lock("bob", place{"d"}.members())
@@ -69,10 +67,7 @@ func TestMembersChangeDuringAPROPPATCHOfTheCollection(t *testing.T) {
 	for request, ends := range map[string]bool{"PUT /dav/d/new": false, "MKCOL /dav/d/new": true, "DELETE /dav/d/x": false} {
 		s := newWaited(t)
 		s.Store = s.interrupted
-		patch, err := s.table.Acquire(t.Context(), locks.Request{
-			Paths: []locks.Path{place{"d"}.members()}, Holder: locks.Holder{ID: "bob"}, TTL: time.Hour, Note: noteChange,
-		})
-		require.NoError(t, err)
+		patch := s.acquire("bob", place{"d"}.members(), noteChange)
 		if ends {
 			s.before = func() { s.unlock(patch) }
 		}
@@ -100,15 +95,13 @@ func TestAChangeGoesOnWhenTheMembersAroundItAreLocked(t *testing.T) {
 	}
 }
 
-// A change of a member has begun, such as a MOVE that replaces a collection. LOCK waits for its end. The lock of a program on another member does not matter.
+// A change of a member has begun, such as a MOVE that replaces a collection. LOCK waits for its end. The lock of a program on another
+// member does not matter.
 func TestALockOnTheMembersWaitsForTheirChanges(t *testing.T) {
 	t.Parallel()
 	s := newWaited(t)
 	s.lock("bob", place{"d", "y"}.path())
-	change, err := s.table.Acquire(t.Context(), locks.Request{
-		Paths: []locks.Path{place{"d", "x"}.path()}, Holder: locks.Holder{ID: "root"}, TTL: time.Hour, Note: noteChange,
-	})
-	require.NoError(t, err)
+	change := s.acquire("root", place{"d", "x"}.path(), noteChange)
 	ctx, leave := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer leave()
 	lock := func(ctx context.Context) int {
@@ -121,4 +114,29 @@ func TestALockOnTheMembersWaitsForTheirChanges(t *testing.T) {
 	assert.Equal(t, http.StatusServiceUnavailable, lock(ctx), "it waits until its client leaves")
 	s.unlock(change)
 	assert.Equal(t, http.StatusOK, lock(t.Context()))
+}
+
+// A program locks the members of a collection after a change has looked at the locks, and before it acquires its own. The change is refused as
+// a whole, and not once for each file.
+func TestAChangeDoesNotBeginAfterAnEarlierLockOnTheMembers(t *testing.T) {
+	t.Parallel()
+	s := newWaited(t)
+	require.Equal(t, http.StatusCreated, s.answer("MKCOL", "/dav/c", "").Code)
+	require.Equal(t, http.StatusCreated, s.answer("MOVE", "/dav/d", "", "Destination", "/dav/c/d").Code)
+	s.lock("bob", place{"c"}.members())
+	p := place{"c", "d"}
+	r := httptest.NewRequestWithContext(t.Context(), "DELETE", "/dav/c/d", nil)
+	session := sessions.Session{HolderID: "ann1", User: users.User{Name: "ann"}}
+	g := &right{Handler: s.Handler, call: &call{r: r, session: session}, place: p, scope: theEntry,
+		lease: s.acquire("ann1", p.path(), noteChange), own: true, since: time.Now(), ttl: time.Hour}
+	failed, err := g.removeAll(t.Context(), node{place: p, kind: collection}, nil)
+	require.Error(t, err)
+	assert.Equal(t, http.StatusLocked, statusOf(err))
+	assert.Empty(t, failed)
+	assert.NotEmpty(t, s.tag("c~.d~.x"))
+
+	target := node{place: place{"c", "e"}}
+	_, err = s.carryOut(&transfer{call: g.call, from: node{place: p, kind: collection}, to: target, move: true, source: g, target: g})
+	require.Error(t, err)
+	assert.Equal(t, http.StatusLocked, statusOf(err))
 }

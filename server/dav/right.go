@@ -198,6 +198,16 @@ func (g *right) fence(ctx context.Context) ([]kv.Cond, error) {
 	return append(members, stands), err
 }
 
+// mayBegin checks the right once more before the first of several changes. Only a lock that is older than this right's keeps the change
+// from its beginning: a later one does not stop it. A right of nil is to change nothing.
+func (g *right) mayBegin(ctx context.Context) error {
+	if g == nil {
+		return nil
+	}
+	_, err := g.fence(ctx)
+	return err
+}
+
 // changing is mayChange, and reads the node at the place now that no other program can change it. The request may have waited for
 // another change, so the caller's check is repeated.
 func (h *Handler) changing(c *call, p place, what scope, check func(node) error) (*right, node, error) {

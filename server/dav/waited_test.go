@@ -113,11 +113,7 @@ func newWaited(t *testing.T) *waited {
 func (s *waited) answerAfter(r *http.Request, change func(*waited)) *httptest.ResponseRecorder {
 	var leases []locks.Lease
 	for _, path := range []locks.Path{{root, "a", "z"}, {root, "o", "z"}, {root, "d", "x"}, {root, "d", "z"}} {
-		lease, err := s.table.Acquire(s.t.Context(), locks.Request{
-			Paths: []locks.Path{path}, Holder: locks.Holder{ID: "root"}, TTL: time.Hour, Note: noteChange,
-		})
-		require.NoError(s.t, err)
-		leases = append(leases, lease)
+		leases = append(leases, s.acquire("root", path, noteChange))
 	}
 	answer, answered := httptest.NewRecorder(), make(chan struct{})
 	go func() {
@@ -130,7 +126,7 @@ func (s *waited) answerAfter(r *http.Request, change func(*waited)) *httptest.Re
 	}, 10*time.Second, time.Millisecond)
 	change(s)
 	for _, lease := range leases {
-		require.NoError(s.t, s.table.Release(s.t.Context(), lease.ID, "root"))
+		s.unlock(lease)
 	}
 	<-answered
 	return answer
@@ -175,7 +171,12 @@ func (s *waited) serveAnn(w http.ResponseWriter, r *http.Request) {
 
 // lock acquires a lock as LOCK does. Its token is that of the header If.
 func (s *waited) lock(holder string, path locks.Path) locks.Lease {
-	lease, err := s.table.Acquire(context.Background(), locks.Request{Paths: []locks.Path{path}, Holder: locks.Holder{ID: holder}, TTL: time.Hour, Note: noteOwn})
+	return s.acquire(holder, path, noteOwn)
+}
+
+// acquire acquires the lock of a program or of a change, as the note says.
+func (s *waited) acquire(holder string, path locks.Path, note string) locks.Lease {
+	lease, err := s.table.Acquire(context.Background(), locks.Request{Paths: []locks.Path{path}, Holder: locks.Holder{ID: holder}, TTL: time.Hour, Note: note})
 	require.NoError(s.t, err)
 	return lease
 }
