@@ -29,6 +29,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/backup"
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+	"github.com/holdfast-dev/holdfast/server/servertest"
 )
 
 const backupRules = "user:root * admin\nanyone * read lock write\n"
@@ -163,7 +164,7 @@ func TestBackupUnderLoad(t *testing.T) {
 		c.APIKeys = writeFile(t, keyLine("root", "")+keyLine("ann", "")+keyLine("bob", ""))
 		c.Policy, c.LockTTL = writeFile(t, backupRules), 2*time.Second
 		c.Keep, c.Sweep = 2, 10*time.Millisecond // a dropped generation is deleted at once
-		c.Rate, c.NewRate, c.AddressRate, c.UserRate = 0, 0, 0, 0
+		servertest.Unlimit(c)
 	}
 	s := start(t, change)
 	w := beginWriting(t, s)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/server/servertest"
 	"github.com/holdfast-dev/holdfast/server/users/oidc/oidctest"
 )
 
@@ -37,7 +38,7 @@ func keyLine(user, groups string) string {
 func startWithUsers(t testing.TB, rules string) *instance {
 	t.Helper()
 	return start(t, func(c *server.Config) {
-		c.Rate, c.NewRate, c.AddressRate, c.UserRate = 0, 0, 0, 0 // a fast machine sends many requests
+		servertest.Unlimit(c)
 		c.APIKeys = writeFile(t, keyLine("root", "")+keyLine("ann", "editors")+keyLine("bob", ""))
 		if rules != "" {
 			c.Policy = writeFile(t, rules)

@@ -100,8 +100,17 @@ func TestSocketsOfDeadInstanceEndWithin35Seconds(t *testing.T) {
 	assert.NotEmpty(t, seen.dead(died.Add(3*time.Hour), config.Dead))
 }
 
-// A lagging watch shows a living instance as dead. The store is authoritative: nothing is removed.
-func TestLivingInstanceIsNotRemoved(t *testing.T) {
+// living is an instance with a participant, as it is in the store, and another instance that looks at it.
+type living struct {
+	*instance
+	store        *kv.Store
+	ann          *client
+	sign, socket kv.Entry
+	other        *Rooms
+}
+
+func startLiving(t *testing.T) living {
+	t.Helper()
 	store := kvtest.Open(t)
 	a := start(t, Config{Store: store, Heartbeat: time.Hour, Dead: 2 * time.Hour})
 	ann := connect(t, a)
@@ -110,21 +119,25 @@ func TestLivingInstanceIsNotRemoved(t *testing.T) {
 	require.NoError(t, err)
 	socket, _, err := store.Get(t.Context(), socketPrefix+ann.token)
 	require.NoError(t, err)
-	late := sign.Modified - 1
+	other := &Rooms{config: a.config, table: a.table}
+	other.config.Instance = "b"
+	return living{a, store, ann, sign, socket, other}
+}
 
-	b := &Rooms{config: a.config, table: a.table}
-	b.config.Instance = "b"
-	w := newSweeper(b)
+// A lagging watch shows a living instance as dead. The store is authoritative: nothing is removed.
+func TestLivingInstanceIsNotRemoved(t *testing.T) {
+	l := startLiving(t)
+	w := newSweeper(l.other)
 	now := time.Now()
-	w.seen.signed(a.config.Instance, kv.Entry{Modified: late}, now)
-	w.seen.registered(ann.token, socket, now)
+	w.seen.signed(l.config.Instance, kv.Entry{Modified: l.sign.Modified - 1}, now)
+	w.seen.registered(l.ann.token, l.socket, now)
 	for _, k := range w.seen.kinds() {
 		w.seen.read[k.prefix] = true
 	}
 	require.NoError(t, w.look(t.Context(), now.Add(3*time.Hour)))
-	assert.Len(t, keys(t, store, socketPrefix), 1)
-	assert.Len(t, keys(t, store, instancePrefix), 1)
-	assert.Empty(t, w.seen.dead(now.Add(3*time.Hour), a.config.Dead), "it has its time anew")
+	assert.Len(t, keys(t, l.store, socketPrefix), 1)
+	assert.Len(t, keys(t, l.store, instancePrefix), 1)
+	assert.Empty(t, w.seen.dead(now.Add(3*time.Hour), l.config.Dead), "it has its time anew")
 }
 
 // closeIdle closes the only room as an idle one, as soon as the instance has seen it.

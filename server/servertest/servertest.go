@@ -34,9 +34,12 @@ func Config(t testing.TB) server.Config {
 func Unlimited(t testing.TB) server.Config {
 	t.Helper()
 	c := Config(t)
-	c.Rate, c.NewRate, c.AddressRate, c.UserRate = 0, 0, 0, 0
+	Unlimit(&c)
 	return c
 }
+
+// Unlimit removes the limits on the rate of requests, which a test on a fast machine would reach.
+func Unlimit(c *server.Config) { c.Rate, c.NewRate, c.AddressRate, c.UserRate = 0, 0, 0, 0 }
 
 // Start runs a server until the end of the test, or until Stop.
 func Start(t testing.TB, c server.Config) *Server {
