@@ -56,10 +56,21 @@ type line struct {
 type Log struct {
 	path string
 
-	mu   sync.Mutex
-	file *os.File
-	prev string
-	cut  bool // the file ends in the middle of a line
+	mu     sync.Mutex
+	file   file
+	prev   string
+	cut    bool // the file ends in the middle of a line
+	unsure bool // a part of a line may be at the end of the file, so prev and cut must be found again
+}
+
+// file is what a log uses of an [os.File].
+type file interface {
+	io.Writer
+	io.ReaderAt
+	io.Closer
+	Stat() (os.FileInfo, error)
+	Sync() error
+	Truncate(size int64) error
 }
 
 // Open opens or creates a log, and continues its chain.
@@ -139,6 +150,12 @@ func (l *Log) Write(e Entry, lasting bool) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.unsure {
+		if err := l.resume(); err != nil {
+			return err
+		}
+		l.unsure = false
+	}
 	text, err := json.Marshal(line{l.prev, time.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00"), e})
 	if err != nil {
 		return err
@@ -158,7 +175,8 @@ func (l *Log) Write(e Entry, lasting bool) error {
 	return err
 }
 
-// takeBack removes what was written of a line, so that the chain stays whole.
+// takeBack removes what was written of a line, so that the chain stays whole. If that fails, as in a file that may only grow, the part
+// stays a line of its own.
 func (l *Log) takeBack(written int) error {
 	if written == 0 {
 		return nil
@@ -167,6 +185,7 @@ func (l *Log) takeBack(written int) error {
 	if err == nil {
 		err = l.file.Truncate(info.Size() - int64(written))
 	}
+	l.unsure = err != nil
 	return err
 }
 

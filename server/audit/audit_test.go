@@ -1,12 +1,14 @@
 package audit
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -81,6 +83,36 @@ func TestCutLineIsPartOfTheChain(t *testing.T) {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	assert.Equal(t, 3, strings.Count(string(text), "\n"))
+	require.NoError(t, check(t, path))
+}
+
+// fullFile is a file that may only grow, on a disk that has room for one more piece of a line.
+type fullFile struct{ *os.File }
+
+func (f fullFile) Write(text []byte) (int, error) {
+	n, err := f.File.Write(text[:len(text)*3/4])
+	return n, errors.Join(err, syscall.ENOSPC)
+}
+
+func (fullFile) Truncate(int64) error { return syscall.EPERM }
+
+// A full disk cuts a line off, and the operator has made the file append-only: the piece stays, and the chain goes on over it.
+func TestPieceThatCannotBeRemovedIsPartOfTheChain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	l, err := Open(path)
+	require.NoError(t, err)
+	require.NoError(t, l.Write(Entry{Event: Refused}, true))
+	whole := l.file.(*os.File)
+	for range 2 {
+		l.file = fullFile{whole}
+		require.ErrorIs(t, l.Write(Entry{Event: Break}, true), syscall.EPERM)
+		l.file = whole // the disk has room again
+		require.NoError(t, l.Write(Entry{Event: SignedIn}, true))
+	}
+	require.NoError(t, l.Close())
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, 5, strings.Count(string(text), "\n"), "%s", text)
 	require.NoError(t, check(t, path))
 }
 
