@@ -235,3 +235,14 @@ func TestContentsOfAFormerVersion(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, keys)
 }
+
+// A client that resumes an upload, as curl -C does, sends the rest of a content. It does not replace the content.
+func TestPartOfAContentReplacesNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ann := s.as(t, "ann")
+	token := ann.lock("r")
+	require.Equal(t, http.StatusOK, ann.save("r", token, "hello world").status)
+	assertError(t, ann.with("Content-Range", "bytes 6-10/11").save("r", token, "world"), http.StatusBadRequest, "invalid_request")
+	assert.Equal(t, "hello world", string(ann.do("GET", contentOf("r"), nil).text))
+}

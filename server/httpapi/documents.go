@@ -201,6 +201,9 @@ func (a *API) writeContent(w http.ResponseWriter, r *http.Request, s sessions.Se
 	if err != nil {
 		return err
 	}
+	if r.Header.Get("Content-Range") != "" {
+		return errPart
+	}
 	save, err := readSave(r)
 	if err != nil {
 		return err
