@@ -224,3 +224,16 @@ func TestLockOnADocumentWhoseIDIsNoText(t *testing.T) {
 	ann.lock(id) // and leaves it
 	assert.Equal(t, http.StatusOK, bob.do("POST", lockOf(id)+"?wait_ms=30000", nil).status)
 }
+
+// A path with an empty id names nothing. A redirect would send the release of that document's lock on as the deletion of another one.
+func TestEmptyIDLeadsToNoOtherDocument(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ann := s.as(t, "ann")
+	token := ann.lock("lock")
+	require.Equal(t, http.StatusOK, ann.save("lock", token, "text").status)
+	for _, path := range []string{"/api/documents//lock", "/api//documents/lock"} {
+		assertError(t, ann.withToken(token).do("DELETE", path, nil), http.StatusNotFound, "not_found")
+	}
+	assert.Equal(t, "text", string(ann.do("GET", contentOf("lock"), nil).text))
+}

@@ -166,7 +166,7 @@ func plainErrors(mux *http.ServeMux) http.Handler {
 			return
 		}
 		handler, pattern := mux.Handler(r)
-		if pattern != "" {
+		if pattern != "" && !strings.Contains(r.URL.EscapedPath(), "//") { // the router would redirect, and a document without an id has no calls
 			mux.ServeHTTP(w, r)
 			return
 		}
