@@ -69,6 +69,7 @@ func TestAddressesOfOneNetworkShareAnAllowance(t *testing.T) {
 	t.Parallel()
 	for pattern, passes := range map[string]int{
 		"2001:db8:0:1::%x": 3, "2001:db8:0:%x::1": 10, "198.51.100.%d": 10, "::ffff:198.51.100.%d": 10,
+		"198.51.100.1:%d": 3, "[2001:db8::1]:%d": 3,
 	} {
 		s := start(t, func(c *server.Config) {
 			c.AddressRate, c.AddressBurst, c.TrustedProxies = 0.001, 3, []string{"127.0.0.0/8"}

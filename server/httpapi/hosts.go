@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/http"
@@ -85,9 +86,11 @@ func (p Proxies) Address(r *http.Request) string {
 	from := address(r)
 	way := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for i := len(way) - 1; i >= 0 && p.trusts(from); i-- {
-		if hop := strings.TrimSpace(way[i]); hop != "" {
-			from = hop
+		hop := strings.TrimSpace(way[i])
+		if withPort, err := netip.ParseAddrPort(hop); err == nil { // some proxies state the port, which each connection has anew
+			hop = withPort.Addr().String()
 		}
+		from = cmp.Or(hop, from)
 	}
 	return from
 }
