@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/holdfast-dev/holdfast/client"
 )
@@ -98,9 +99,10 @@ func (t table) row(cells ...any) {
 	fmt.Fprintln(t, strings.Join(texts, "\t"))
 }
 
-// printable keeps what others have chosen from moving the cursor of a terminal.
+// printable keeps what others have chosen from moving the cursor of a terminal, from turning the direction of a line and from being
+// invisible.
 func printable(r rune) rune {
-	if r < ' ' || 0x7f <= r && r < 0xa0 {
+	if !unicode.IsGraphic(r) {
 		return '?'
 	}
 	return r
