@@ -156,12 +156,16 @@ func TestLockExcludesOthers(t *testing.T) {
 func TestLostLockEndsTheProgram(t *testing.T) {
 	t.Parallel()
 	_, as := serveUsers(t)
-	for name, ignores := range map[string]string{"at SIGTERM": "", "at SIGKILL": `trap "" TERM; `} {
+	// The grandchild writes on until it is ended, for a minute at most.
+	const grandchild = `for i in $(seq 1200); do echo x >> "$0"; sleep 0.05; done`
+	for name, script := range map[string]string{
+		"at SIGTERM":                 `(` + grandchild + `) & wait; wait`,
+		"at SIGKILL":                 `trap "" TERM; (` + grandchild + `) & wait; wait`,
+		"before what it has started": `(trap "" TERM; ` + grandchild + `) </dev/null >/dev/null 2>&1 & wait`,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			marker, doc := fileIn(t, "marker"), "plan-"+name[len(name)-4:]
-			// The grandchild writes on until it is ended.
-			script := ignores + `(while :; do echo x >> "$0"; sleep 0.05; done) & wait; wait`
+			marker, doc := fileIn(t, "marker"), strings.ReplaceAll(name, " ", "-")
 			cmd, _, stderr := as("ann").start("", "lock", doc, "--ttl", "1s", "--grace", "200ms", "--", "sh", "-c", script, marker)
 			require.Eventually(t, exists(marker), soon, 10*time.Millisecond)
 			assert.Equal(t, exitRefused, as("bob").run("", "break", doc, "--reason", "mine").code)
@@ -290,4 +294,13 @@ func TestWrongUsageOfCommands(t *testing.T) {
 	for _, args := range [][]string{{"break", "plan"}, {"break", "--reason", "x"}, {"completion", "fish"}, {"lock", "a//b", "--", "true"}} {
 		assert.Error(t, run(t.Context(), args, site, io.Discard, io.Discard), args)
 	}
+}
+
+// Anybody may lock a place with any name. It must not look like another one, or like another holder's.
+func TestListingShowsWhatIsThere(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	hostile := client.Holder{HolderName: "ann", Paths: [][]string{{"pool", "\u202enalp", "a\u200bb", "c\x1b[2J", "é 日本"}}}
+	require.NoError(t, printLocks(&out, client.Listing{Holders: []client.Holder{hostile}}))
+	assert.Contains(t, out.String(), "pool/?nalp/a?b/c?[2J/é 日本")
 }

@@ -24,6 +24,9 @@ type lockOptions struct {
 	conflict         int
 }
 
+// restPause is the pause between two looks at what a program has left behind.
+const restPause = 20 * time.Millisecond
+
 func prepareLock(flags *flag.FlagSet) func(context.Context, call) error {
 	o := &lockOptions{}
 	o.access.flags(flags)
@@ -97,6 +100,7 @@ func (o *lockOptions) guarded(ctx context.Context, use call, lease *client.Lease
 		select {
 		case err := <-ended:
 			if lease.Err() != nil {
+				o.endRest(kill, late)
 				return &exitError{exitLost, lease.Err()}
 			}
 			return programEnd(err)
@@ -108,6 +112,23 @@ func (o *lockOptions) guarded(ctx context.Context, use call, lease *client.Lease
 			lost, late = nil, time.After(o.grace)
 		case <-late:
 			kill(syscall.SIGKILL)
+		}
+	}
+}
+
+// endRest ends what the program has started and left behind when it ended. late says when the time for that is over; nil means that it has not
+// begun, or that everything was killed.
+func (o *lockOptions) endRest(kill func(syscall.Signal) bool, late <-chan time.Time) {
+	if late == nil {
+		kill(syscall.SIGTERM)
+		late = time.After(o.grace)
+	}
+	for kill(0) {
+		select {
+		case <-late:
+			kill(syscall.SIGKILL)
+			return
+		case <-time.After(restPause):
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// prepareProcess returns a function that ends the program: there are no other signals here.
-func prepareProcess(cmd *exec.Cmd) (kill func(syscall.Signal)) {
-	return func(syscall.Signal) { _ = cmd.Process.Kill() }
+// prepareProcess returns a function that ends the program: there are no other signals here. It reports whether the program was there.
+func prepareProcess(cmd *exec.Cmd) (kill func(syscall.Signal) bool) {
+	return func(syscall.Signal) bool { return cmd.Process.Kill() == nil }
 }
 
 // forwarded delivers the signals for the program.

@@ -13,18 +13,17 @@ import (
 
 // prepareProcess makes the program the first of a group of its own, so that everything that it starts ends with it. At a terminal it stays
 // in the group of the shell's job, or it could not read from the terminal; then only the program itself gets signals. The returned
-// function sends one.
-func prepareProcess(cmd *exec.Cmd) (kill func(syscall.Signal)) {
+// function sends one, and reports whether a process got it.
+func prepareProcess(cmd *exec.Cmd) (kill func(syscall.Signal) bool) {
 	_, err := unix.IoctlGetInt(int(os.Stdin.Fd()), unix.TIOCGPGRP)
 	ownGroup := err != nil
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: ownGroup}
 	endWithParent(cmd.SysProcAttr)
-	return func(s syscall.Signal) {
+	return func(s syscall.Signal) bool {
 		if ownGroup {
-			_ = syscall.Kill(-cmd.Process.Pid, s) // an error means that it has ended
-			return
+			return syscall.Kill(-cmd.Process.Pid, s) == nil
 		}
-		_ = cmd.Process.Signal(s)
+		return cmd.Process.Signal(s) == nil
 	}
 }
 
