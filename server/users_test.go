@@ -259,3 +259,41 @@ func TestAnOIDCTokenIsAUser(t *testing.T) {
 	}
 	assert.Equal(t, websocket.StatusPolicyViolation, websocket.CloseStatus(err), err)
 }
+
+// The rules change, or a key is removed, while its user waits in line. The lock then goes to nobody who may not have it.
+func TestWaiterThatMayNotLockAnyMoreGetsNoLock(t *testing.T) {
+	t.Parallel()
+	const rules = "signed-in * read lock write\n"
+	others := keyLine("ann", "") + keyLine("root", "")
+	for code, now := range map[string]struct {
+		rules, keys string
+		status      int
+	}{
+		"not_allowed":     {"user:bob * read\n" + rules, others + keyLine("bob", ""), http.StatusForbidden},
+		"unauthenticated": {rules, others, http.StatusUnauthorized},
+	} {
+		for call, body := range map[string]any{"?wait_ms=60000": nil, "/ask": map[string]any{"grace_ms": 60000}} {
+			t.Run(code+call, func(t *testing.T) {
+				t.Parallel()
+				c := servertest.Unlimited(t)
+				c.APIKeys, c.Policy = writeFile(t, others+keyLine("bob", "")), writeFile(t, rules)
+				s := startWith(t, c)
+				ann, bob := s.as(t, "ann-key"), s.as(t, "bob-key")
+				ann.lock("r")
+				answers := make(chan answer, 1)
+				go func() {
+					a, err := bob.try(t.Context(), "POST", lockOf("r")+call, body)
+					assert.NoError(t, err)
+					answers <- a
+				}()
+				ann.seesWaiting("documents/r", 1)
+				require.NoError(t, os.WriteFile(c.APIKeys, []byte(now.keys), 0o600))
+				require.NoError(t, os.WriteFile(c.Policy, []byte(now.rules), 0o600))
+				s.Reload()
+				require.Equal(t, http.StatusOK, ann.do("DELETE", lockOf("r"), nil).status)
+				assertError(t, <-answers, now.status, code)
+				assert.Equal(t, false, s.as(t, "root-key").do("GET", lockOf("r"), nil).body["is_locked"])
+			})
+		}
+	}
+}

@@ -55,6 +55,9 @@ func (a *API) askForDocument(w http.ResponseWriter, r *http.Request, s sessions.
 		return err
 	}
 	a.withdrawUnreceived(r, lease)
+	if err := a.afterWait(r, s, request, lease); err != nil {
+		return err
+	}
 	answer := granted(lease, request)
 	answer.LeaseID = lease.ID
 	writeJSON(w, http.StatusOK, answer)

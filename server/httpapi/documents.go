@@ -84,6 +84,9 @@ func (a *API) acquire(w http.ResponseWriter, r *http.Request, s sessions.Session
 	if err == nil && (request.Wait > 0 || request.Fresh || request.Ticket != "") {
 		a.withdrawUnreceived(r, lease)
 	}
+	if err == nil && request.Wait > 0 {
+		err = a.afterWait(r, s, request, lease)
+	}
 	return lease, err
 }
 

@@ -64,6 +64,21 @@ func (a *API) mayLock(s sessions.Session, r *locks.Request) error {
 	return nil
 }
 
+// afterWait checks again that a session may lock: while its request waited, the rules may have changed and the sign-in may have ended. It
+// withdraws the lease otherwise.
+func (a *API) afterWait(r *http.Request, s sessions.Session, request locks.Request, lease locks.Lease) error {
+	err := a.mayLock(s, &request)
+	if s.Over(time.Now()) {
+		err = errUnauthenticated
+	}
+	if err != nil {
+		ctx, cancel := a.whole(r)
+		defer cancel()
+		_ = a.Locks.Withdraw(ctx, lease)
+	}
+	return err
+}
+
 // userKey is the name under which the locks of a user are counted. The store keeps only UTF-8, and a proxy may send other names.
 func userKey(u users.User) string {
 	if utf8.ValidString(u.Name) {
