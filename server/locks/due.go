@@ -30,3 +30,17 @@ func (q *dueQueue) Pop() any {
 	last.index = -1
 	return last
 }
+
+// observedBefore keeps the times at which this server has seen the heartbeats that it reads again. Their stored times are those of
+// other clocks, and could end a lease too early.
+func (l *loading) observedBefore(beats map[string]beat) {
+	for key, known := range beats {
+		if l.beats[key].revision != known.revision {
+			continue
+		}
+		l.beats[key] = known
+		if h := l.homes[claimOf(key)]; h != nil {
+			l.renewed(h, known)
+		}
+	}
+}

@@ -125,6 +125,7 @@ func (m *mirror) take(l *loading, revision int64, now time.Time) {
 	l.replay(now)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	l.observedBefore(m.beats)
 	m.revision, m.graph, m.order, m.due = revision, l.graph, l.order, l.due
 	m.users = l.users
 	m.held, m.homes, m.asked, m.beats, m.tickets, m.kept = l.held, l.homes, l.asked, l.beats, l.tickets, l.kept

@@ -43,3 +43,27 @@ func TestGivingUpWhileTheTableIsReadAgain(t *testing.T) {
 	_, err = other.Renew(t.Context(), lease.ID, "ann")
 	assert.ErrorIs(t, err, ErrNotFound, "the lease has ended")
 }
+
+// The clock of another server is behind. This server has seen when that one extended a lease, and still knows it after
+// it has read the table again. So the lease does not end early.
+func TestALeaseThatIsReadAgainKeepsItsTime(t *testing.T) {
+	table := opened(t)
+	held, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: time.Hour})
+	require.NoError(t, err)
+	s, err := table.byID(t.Context(), held.ID, "ann")
+	require.NoError(t, err)
+	behind := time.Now().Add(-time.Minute)
+	extended, err := table.store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(s.beatKey(), encodeBeat(behind))}})
+	require.NoError(t, err)
+	require.NoError(t, table.hear(t.Context(), extended.Revision))
+	due, _ := table.Due(time.Now())
+	require.Empty(t, due)
+	for range 2 {
+		_, err = table.read(t.Context())
+		require.NoError(t, err)
+		due, _ = table.Due(time.Now())
+		require.Empty(t, due, "it was extended a moment ago")
+	}
+	due, _ = table.Due(time.Now().Add(time.Hour))
+	require.Len(t, due, 1)
+}
