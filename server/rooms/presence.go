@@ -223,6 +223,9 @@ func (p *presence) updated(room string, e kv.Entry, _ time.Time) {
 		at = p.clock()
 	}
 	u := p.updates[room]
+	if u != nil && u.revision == e.Modified {
+		return // it is only read again
+	}
 	if u == nil {
 		u = &lastUpdate{room: room, at: at, revision: e.Modified}
 		p.updates[room] = u
