@@ -248,12 +248,15 @@ func (d *Desk) announce(ctx context.Context, q question) error {
 func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, q question, grace time.Duration) {
 	var accepted atomic.Bool
 	silence := time.AfterFunc(grace, func() {
-		// The store decides: an answer that it has may still be on its way to this server.
-		if accepted.Load() || d.remove(ctx, q.document, q.ask, TimedOut, Ask.unanswered) {
+		// The store decides: an answer that it has may still be on its way to this server. The answer may also arrive while this
+		// function runs, and then the time for it no longer counts.
+		if d.remove(ctx, q.document, q.ask, TimedOut, Ask.unanswered) && !accepted.Load() {
 			end(ErrTimeout)
 		}
 	})
 	defer silence.Stop()
+	saving := time.AfterFunc(grace+AcceptLimit, func() { end(ErrTimeout) })
+	defer saving.Stop()
 	replaced := false // by a question about a later lock, whose answer is for its own asker
 	err := d.store.Watch(ctx, prefix+q.document, q.revision, func(changes []kv.Change) error {
 		for _, c := range changes {
@@ -269,8 +272,9 @@ func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, q questi
 			case a.Refused:
 				return &RefusedError{a.Reason, a.Busy}
 			case a.Accepted:
-				silence.Reset(AcceptLimit)
-				accepted.Store(true) // after Reset, so that the end of the grace does not count as that of AcceptLimit
+				accepted.Store(true)
+				silence.Stop()
+				saving.Reset(AcceptLimit)
 			}
 		}
 		return nil

@@ -2,6 +2,7 @@ package asks
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,16 +27,22 @@ type scene struct {
 	lease   locks.Lease
 	outcome chan error
 	ended   *ends
+	reads   atomic.Pointer[chan struct{}] // reads of the asker's server wait for it, and their answers are lost
 }
 
 // ask has the lock of a document held, and asked for.
 func ask(t *testing.T, delay time.Duration) *scene {
 	t.Helper()
 	shared := memory.New()
-	member := func(delay time.Duration) (*kv.Store, *locks.Table) {
+	s := &scene{outcome: make(chan error, 1), ended: &ends{list: map[string]Outcome{}}}
+	member := func(delay time.Duration, reads *atomic.Pointer[chan struct{}]) (*kv.Store, *locks.Table) {
 		store := shared.Client(func(_ context.Context, request string) (before, after error) {
 			if request == "watch" {
 				time.Sleep(delay)
+			}
+			if wait := reads.Load(); wait != nil && request == "range" {
+				<-*wait
+				return nil, memory.ErrLost
 			}
 			return nil, nil
 		})
@@ -45,14 +52,13 @@ func ask(t *testing.T, delay time.Duration) *scene {
 		t.Cleanup(table.Close)
 		return store, table
 	}
-	s := &scene{outcome: make(chan error, 1), ended: &ends{list: map[string]Outcome{}}}
-	s.store, s.table = member(0)
+	s.store, s.table = member(0, new(atomic.Pointer[chan struct{}]))
 	request := locks.Request{Paths: []locks.Path{locks.Document("r")}, Holder: locks.Holder{ID: "ann"}, TTL: time.Hour}
 	var err error
 	s.lease, err = s.table.Acquire(t.Context(), request)
 	require.NoError(t, err)
 	s.holder, s.answers = Answer{Document: "r", Holder: "ann"}, New(s.store, s.table, nil)
-	store, table := member(delay)
+	store, table := member(delay, &s.reads)
 	s.asker = store
 	request.Holder.ID = "bob"
 	go func() {
@@ -69,6 +75,26 @@ func TestAcceptedAtTheLastMoment(t *testing.T) {
 		s := ask(t, 100*time.Millisecond)
 		time.Sleep(grace - 10*time.Millisecond)
 		require.NoError(t, s.answers.Accept(t.Context(), s.holder))
+		time.Sleep(AcceptLimit - time.Second)
+		require.Empty(t, s.outcome, "the asker does not wait for the holder, who saves")
+		require.NoError(t, s.table.Release(t.Context(), s.lease.ID, "ann"))
+		require.NoError(t, <-s.outcome)
+	})
+}
+
+// The time for an answer ends, and this server looks into the store. Meanwhile it hears that the holder accepts, and then the answer of
+// the store is lost. The asker waits on for the lock.
+func TestAcceptedWhileTheEndOfTheGraceIsChecked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := ask(t, 0)
+		time.Sleep(grace - time.Millisecond)
+		looked := make(chan struct{})
+		s.reads.Store(&looked)
+		time.Sleep(2 * time.Millisecond)
+		require.NoError(t, s.answers.Accept(t.Context(), s.holder))
+		synctest.Wait()
+		s.reads.Store(nil)
+		close(looked)
 		time.Sleep(AcceptLimit - time.Second)
 		require.Empty(t, s.outcome, "the asker does not wait for the holder, who saves")
 		require.NoError(t, s.table.Release(t.Context(), s.lease.ID, "ann"))
