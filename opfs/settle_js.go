@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// patience is how long the first waiter in line may take before others pass it: it is probably frozen.
+	// patience is how long the first waiter in line may take, once its names are free, before others pass it: it is probably frozen.
 	patience = 2 * time.Second
 	// clockError is the maximum difference between an expiry and the value that this client would write.
 	clockError = time.Second
@@ -74,6 +74,11 @@ func (s *session) try(e *entry) {
 	holders := slices.DeleteFunc(slices.Clone(blockers), func(b *entry) bool { return b.state == waiting })
 	if len(holders) > 0 {
 		blockers = holders
+	} else {
+		holders = s.holding(blockers)
+		blockers = append(blockers, holders...)
+	}
+	if len(holders) > 0 {
 		delete(s.steps.stalled, e.id)
 	}
 	if len(blockers) == 0 || len(holders) == 0 && s.stalled(e) {
@@ -87,7 +92,20 @@ func (s *session) try(e *entry) {
 	}
 }
 
-// stalled reports whether e has been blocked by waiters alone for too long.
+// holding returns the holders that block waiters. Such a waiter need not be frozen, so it keeps its place. A holder whose lease has
+// expired does not count, because a waiter that runs takes its lock over.
+func (s *session) holding(waiters []*entry) (holders []*entry) {
+	for _, w := range waiters {
+		for _, b := range s.t.blockers(w) {
+			if b.state == granted && (b.lease == nil || !s.over(b.lease)) {
+				holders = append(holders, b)
+			}
+		}
+	}
+	return holders
+}
+
+// stalled reports whether e has been blocked by waiters that nobody blocks for too long.
 func (s *session) stalled(e *entry) bool {
 	since, seen := s.steps.stalled[e.id]
 	if !seen {
