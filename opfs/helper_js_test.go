@@ -10,6 +10,8 @@ import (
 	"github.com/hack-pad/safejs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
 )
 
 // made evaluates an expression over a module of this package.
@@ -162,4 +164,39 @@ func TestLocksOutliveTheirHelper(t *testing.T) {
 	assert.Zero(t, recoveries)
 	require.NoError(t, g.Release(t.Context()))
 	other.expect("granted")
+}
+
+// A page's helper ends while the page holds one lock and waits for another one. Another client takes the lock before the page
+// notices. The page loses that lock and stays in line for the other one. The table was not replaced.
+func TestLockTakenWhileHelperIsReplaced(t *testing.T) {
+	UseHelper(made("files.js", "new module.Files(() => self.helper = new Worker('/package/testdata/helper.js', {type: 'module'}))"))
+	t.Cleanup(func() { must(helper.Call("close")); UseHelper(safejs.Value{}) })
+	root := newRoot()
+	c, taker, holder := newClient(t, root), startPeer(t, root, safejs.Null()), startPeer(t, root, safejs.Null())
+	warnings := 0
+	c.steps.options.Warn = func(string) { warnings++ }
+	taken := hold(t, c, "x")
+	holder.tell("request", "y")
+	holder.expect("granted")
+	waited := make(chan lock.Grant, 1)
+	go func() { waited <- must(c.Request(context.Background(), want("y"))) }()
+	inLine(t, c, 1)
+	taker.tell("request", "x")
+	inLine(t, c, 2)
+
+	c.steps.turn.take(context.Background()) // it does not notice
+	must(must(must(safejs.Global().Get("Function")).New("helper.onerror(new ErrorEvent('error', {message: 'planted'}))")).Invoke())
+	taker.expect("granted")
+	c.steps.turn.give()
+	makeStep(t, c)
+	assert.True(t, lost(taken))
+	assert.Zero(t, warnings)
+	state, err := c.Query(t.Context())
+	require.NoError(t, err)
+	for _, held := range state.Held {
+		assert.NotEqual(t, c.steps.liveness.alive.id, held.ClientID)
+	}
+	assert.Len(t, state.Held, 2)
+	holder.tell("release", "y")
+	free(t, <-waited)
 }

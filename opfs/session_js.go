@@ -74,6 +74,7 @@ func (s *session) compose() {
 // written ends a step whose writes are in the file.
 func (s *session) written() {
 	s.steps.number, s.steps.doubt, s.living.strangers, s.steps.seen = s.number, false, s.strangers, s.now.Mono
+	s.steps.moved = false
 	s.steps.at("written")
 	s.adopt()
 }
@@ -147,6 +148,17 @@ func (s *session) refuseNewer(image []byte) error {
 	s.t = &table{}
 	s.startOver(errFuture, false)
 	return nil
+}
+
+// rejoin puts the waiters of a client that moved into the line again. A table that lacks them was not replaced: others have removed the
+// client, and may hold by right what was taken from it.
+func (s *session) rejoin() {
+	for _, e := range s.before {
+		if s.steps.moved && e.state == waiting && s.t.find(e.id) == nil {
+			s.t.join(e.clone())
+			s.changed = true
+		}
+	}
 }
 
 // compare begins a recovery if the table is whole but lacks what the living clients wrote: somebody replaced the file.

@@ -33,6 +33,7 @@ type clientState struct {
 	own      []*entry            // this client's entries as the table last had them
 	clients  []string            // all clients in the table
 	doubt    bool                // the table may have more entries of this client
+	moved    bool                // other clients may have removed this client's entries before it moved
 	number   int64               // of the last version of the table that this client saw
 	used     time.Duration       // when the last operation began
 	seen     time.Duration       // when this client last saw the table
@@ -100,6 +101,7 @@ func (c *steps) step(ctx context.Context, change func(*session) error) (suspects
 
 // move gives the entries of this client to its new liveness file: the worker that had the former one open has ended.
 func (c *steps) move() {
+	c.moved = true
 	c.own = slices.DeleteFunc(c.own, func(e *entry) bool { return e.state == present })
 	for _, e := range c.own {
 		e.client = c.liveness.alive.id
@@ -162,6 +164,7 @@ func (c *steps) decide(image []byte, change func(*session) error) (s *session, r
 	if err := s.read(image); err != nil {
 		return nil, err
 	}
+	s.rejoin()
 	s.compare(s.before)
 	s.removeDead()
 	s.changed = s.t.agree(s.me, s.before) || s.changed
