@@ -182,9 +182,11 @@ export class Files {
   #send(name, args, transfer) {
     return new Promise((resolve, reject) => {
       this.#worker ??= this.#run(); // its exception rejects the promise
-      this.#asked.set(++this.#last, { resolve, reject });
-      for (const arg of [...args, .../** @type {ArrayBuffer[]} */ (transfer)]) this.#bytes += /** @type {any} */ (arg)?.byteLength || /** @type {any} */ (arg)?.length || 0;
-      this.#worker.postMessage({ file: this.#last, do: name, args }, transfer);
+      let bytes = 0;
+      for (const arg of [...args, .../** @type {ArrayBuffer[]} */ (transfer)]) bytes += /** @type {any} */ (arg)?.byteLength || /** @type {any} */ (arg)?.length || 0;
+      this.#worker.postMessage({ file: ++this.#last, do: name, args }, transfer); // its exception rejects the promise, too
+      this.#asked.set(this.#last, { resolve, reject });
+      this.#bytes += bytes;
       if (this.#asked.size === 1 || this.#bytes > much) this.#wait();
     });
   }

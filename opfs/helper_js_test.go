@@ -200,3 +200,21 @@ func TestLockTakenWhileHelperIsReplaced(t *testing.T) {
 	holder.tell("release", "y")
 	free(t, <-waited)
 }
+
+// A request that cannot be sent to the helper has failed. Nobody waits for its answer, so the helper does not seem to be
+// stuck.
+func TestUnsentRequestIsNotAwaited(t *testing.T) {
+	run := func(body string) safejs.Value {
+		return must(must(must(safejs.Global().Get("Function")).New(body)).Invoke())
+	}
+	run(`self.timers = new Set();
+		self.native = [setInterval, clearInterval];
+		self.setInterval = (...args) => { const id = native[0].call(self, ...args); timers.add(id); return id; };
+		self.clearInterval = (id) => { timers.delete(id); native[1].call(self, id); };`)
+	defer run("[self.setInterval, self.clearInterval] = native")
+	withHelper(t)
+	_, err := call(t.Context(), helper, "probe", must(must(safejs.Global().Get("Function")).New()))
+	require.True(t, isNamed(err, "DataCloneError"), err)
+	must(call(t.Context(), helper, "preopen", newRoot()))
+	require.Eventually(t, func() bool { return must(run("return timers.size").Int()) == 0 }, 3*time.Second, 10*time.Millisecond)
+}
