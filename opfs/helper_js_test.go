@@ -218,3 +218,30 @@ func TestUnsentRequestIsNotAwaited(t *testing.T) {
 	must(call(t.Context(), helper, "preopen", newRoot()))
 	require.Eventually(t, func() bool { return must(run("return timers.size").Int()) == 0 }, 3*time.Second, 10*time.Millisecond)
 }
+
+// A snapshot arrives after a later one was sealed. Neither the helper nor one that replaces it opens the draft again: other pages
+// would not see the draft, and one that another page has made the content would come back.
+func TestReplacedHelperLeavesSealedDraftClosed(t *testing.T) {
+	files := made("files.js", `new module.Files(() => (self.fake = { sent: [], terminate() {}, postMessage(ask) {
+		this.sent.push(ask.args.slice(0, 3));
+		if (ask.file) queueMicrotask(() => this.onmessage({ data: { file: ask.file } }));
+	} }))`)
+	defer func() { must(files.Call("close")) }()
+	journals := must(files.Get("journals"))
+	entry := func(number int) map[string]any {
+		return map[string]any{"draft": "d", "number": number, "base": "", "at": 1}
+	}
+	must(call(t.Context(), journals, "bind", 1, "folder", "o", "n"))
+	must(call(t.Context(), journals, "seal", 1, entry(5), "newer"))
+	must(call(t.Context(), journals, "write", 1, entry(4), "older"))
+	must(must(must(safejs.Global().Get("Function")).New("fake.onerror(new ErrorEvent('error', {message: 'planted'}))")).Invoke())
+	must(call(t.Context(), journals, "list", "folder"))
+	must(call(t.Context(), journals, "write", 1, entry(3), "oldest"))
+	sent := must(must(safejs.Global().Get("JSON")).Call("stringify", must(must(safejs.Global().Get("fake")).Get("sent"))))
+	assert.NotContains(t, must(sent.String()), `"write"`)
+	assert.Contains(t, must(sent.String()), `"bind"`)
+
+	must(call(t.Context(), journals, "write", 1, entry(6), "newest"))
+	sent = must(must(safejs.Global().Get("JSON")).Call("stringify", must(must(safejs.Global().Get("fake")).Get("sent"))))
+	assert.Contains(t, must(sent.String()), `"write"`)
+}
