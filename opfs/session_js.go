@@ -87,9 +87,16 @@ func (s *session) adopt() {
 		if e.state == present {
 			c.clients = append(c.clients, e.client)
 		}
-		if e.client == c.liveness.alive.id {
+		switch {
+		case e.client != c.liveness.alive.id:
+		case slices.Contains(c.disowned, e.id):
+			c.doubt = true
+		default:
 			c.own = append(c.own, e.clone())
 		}
+	}
+	if !c.doubt {
+		c.disowned = nil
 	}
 	c.requests.inform(s, c.own)
 }

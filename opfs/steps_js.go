@@ -34,6 +34,7 @@ type clientState struct {
 	clients  []string            // all clients in the table
 	doubt    bool                // the table may have more entries of this client
 	moved    bool                // other clients may have removed this client's entries before it moved
+	disowned []string            // the entries that could not be removed, until the table is known to lack them
 	number   int64               // of the last version of the table that this client saw
 	used     time.Duration       // when the last operation began
 	seen     time.Duration       // when this client last saw the table
@@ -228,8 +229,10 @@ func (c *steps) drop(ctx context.Context, dropped func(*entry) bool, change func
 	return c.use(ctx, change)
 }
 
-// disown forgets an entry that could not be removed: the next step removes it.
+// disown forgets an entry that could not be removed: the next step removes it. A step that is being made now was decided
+// with the entry.
 func (c *steps) disown(id string) {
+	c.disowned = append(c.disowned, id)
 	c.own = slices.DeleteFunc(slices.Clone(c.own), func(e *entry) bool { return e.id == id })
 	c.doubt = true
 }
