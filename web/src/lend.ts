@@ -22,6 +22,9 @@ export function namesOf(root: string, path: readonly string[]): string[] {
 
 const encoded = (character: string): string => `%${character.charCodeAt(0).toString(16).padStart(2, "0").toUpperCase()}`;
 
+/** How long the browser may take to answer. Sometimes it never does, for example after the back/forward cache. */
+const answerMs = 2000;
+
 /**
  * Takes the locks of a place, if nobody holds or awaits them. They are released when `ended` aborts, except that Go itself
  * releases them for a lease that the page gives back, as late as its token demands; and when the page goes
@@ -61,8 +64,9 @@ export async function lend(root: string, path: readonly string[], mode: LockMode
   ended.addEventListener("abort", () => (lease && loan.given && (ended.reason as Error).name === "AbortError") || over.abort(), { signal });
   addEventListener("pagehide", ({ persisted }) => persisted && leave(), { signal });
   globalThis.document?.addEventListener("freeze", () => loan.given || leave(), { signal });
-  if ((await Promise.all(answers)).every(Boolean) && !signal.aborted) return loan;
-  await loan.release();
+  const late = new Promise<boolean[]>((done) => setTimeout(done, answerMs, [false]));
+  if ((await Promise.race([Promise.all(answers), late])).every(Boolean) && !signal.aborted) return loan;
+  await Promise.race([loan.release(), late]); // a lock that is granted later is released at once
   return undefined;
 }
 
