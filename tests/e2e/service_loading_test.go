@@ -43,3 +43,25 @@ func TestServiceLoadsAgain(t *testing.T) {
 	assert.True(t, browser.Get[bool](tab, "service.serving"))
 	tab.Quiet("404")
 }
+
+// A call that the page makes in the microtasks in which the module of services arrives comes after the calls that waited for the module.
+func TestServiceCallsKeepOrderAsItLoads(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	tab := w.tab(t, at("worker", "loading-order"))
+	tab.MustEval(services, nil)
+	tab.MustEval(`
+		const {defineProperties} = Object
+		Object.defineProperties = (object, all) => {
+			defineProperties(object, all)
+			if (object === service) record('late', service.call('order', 'late'))
+			return object
+		}
+		join('order')
+		record('early', service.call('order', 'early'))
+		1`, nil)
+	tab.WaitFor("outcomes.early && outcomes.late", browser.Limit)
+	assert.Equal(t, []string{"early", "late"}, browser.Get[[]string](tab, "await service.call('order', 'end').then(log => log.slice(0, 2))"))
+	tab.MustEval("await hf.close(); 1", nil)
+	tab.Quiet()
+}

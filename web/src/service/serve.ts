@@ -232,6 +232,7 @@ export function serve(baseURL: URL | undefined, error: Facade["error"], open: Fa
   const server = new Server(service, { baseURL, error, open, root }, name, start);
   const call = (method: unknown, ...args: unknown[]): Promise<unknown> => server.call(method, ...args); // copies the arguments at once
   ended.addEventListener("abort", () => server.close());
-  Object.defineProperties(service, { serving: { get: () => server.serving }, token: { get: () => server.token }, call: { value: call } });
+  Object.defineProperties(service, { serving: { get: () => server.serving }, token: { get: () => server.token } });
+  setTimeout(() => Object.defineProperty(service, "call", { value: call })); // calls that waited for this module come first
   return server;
 }
