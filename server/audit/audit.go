@@ -125,7 +125,7 @@ func (l *Log) resume() error {
 		step := min(begin, 64<<10)
 		begin -= step
 		part := make([]byte, step)
-		if _, err := l.file.ReadAt(part, begin); err != nil && err != io.EOF {
+		if _, err := l.file.ReadAt(part, begin); err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
 		last = slices.Concat(part, last)

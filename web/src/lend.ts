@@ -22,12 +22,12 @@ export function namesOf(root: string, path: readonly string[]): string[] {
 
 const encoded = (character: string): string => `%${character.charCodeAt(0).toString(16).padStart(2, "0").toUpperCase()}`;
 
-/** How long the browser may take to answer. Sometimes it never does, for example after the back/forward cache. */
+/** How long the browser may take to answer: an answer that is lost must not keep the page waiting for ever. */
 const answerMs = 2000;
 
 /**
- * Takes the locks of a place, if nobody holds or awaits them. They are released when `ended` aborts, except that Go itself
- * releases them for a lease that the page gives back, as late as its token demands; and when the page goes
+ * Takes the locks of a place, if nobody holds or awaits them, and the browser answers in time. They are released when `ended` aborts,
+ * except that Go itself releases them for a lease that the page gives back, as late as its token demands; and when the page goes
  * into the back/forward cache. They are also released when the page is frozen before Go runs: they have no record yet, so
  * that no other page could take them.
  */
