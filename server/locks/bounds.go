@@ -12,7 +12,7 @@ func (t *Table) mayHaveMore(ctx context.Context, own *ticket, r Request) error {
 	held, waiting := t.mirror.graph.Count(own.Holder)
 	ofUser := t.mirror.users[r.User]
 	if mine := t.mirror.homes[own.keys()[0]]; mine != nil && mine.Holder == own.Holder {
-		ofUser = 0 // the request repeats or replaces this lease
+		ofUser, held = 0, 0 // the request repeats or replaces this lease
 	}
 	t.mirror.mu.Unlock()
 	if r.User != "" && r.UserLocks > 0 && ofUser >= r.UserLocks {
