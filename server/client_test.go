@@ -102,6 +102,16 @@ func (c client) seesWaiting(path string, n int) {
 	}, 30*time.Second, 5*time.Millisecond)
 }
 
+// mayHaveNoMore waits until the client gets no more locks: the server counts those that its own view shows.
+func (c client) mayHaveNoMore() {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		more := c.do("POST", lockOf("more"), nil)
+		c.do("DELETE", lockOf("more"), nil) // a lock that it has may be extended
+		return more.status == http.StatusTooManyRequests && more.code() == "too_many_locks"
+	}, 30*time.Second, time.Millisecond)
+}
+
 func (c client) try(ctx context.Context, method, path string, body any) (answer, error) {
 	var text []byte
 	if body == nil && method == "POST" && c.name != "" {

@@ -81,7 +81,7 @@ func TestNamesThatAreNotUTF8AreCounted(t *testing.T) {
 		for i := range 2 {
 			require.Equal(t, http.StatusOK, c.do("POST", lockOf(fmt.Sprintf("%x-%d", name, i)), nil).status)
 		}
-		assertError(t, c.do("POST", lockOf("more"), nil), http.StatusTooManyRequests, "too_many_locks")
+		c.mayHaveNoMore()
 	}
 }
 
