@@ -99,6 +99,9 @@ func (l *Log) Reopen() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	former, err := l.file.Stat()
+	if err == nil {
+		err = l.mend()
+	}
 	if err != nil {
 		return errors.Join(err, next.Close())
 	}
@@ -111,6 +114,15 @@ func (l *Log) Reopen() error {
 	}
 	err = l.file.Close()
 	l.file, l.prev, l.cut = next.file, next.prev, next.cut
+	return err
+}
+
+// mend makes a part of a line that could not be removed a line of the chain, like one that a crash cut off.
+func (l *Log) mend() (err error) {
+	if l.unsure {
+		err = l.resume()
+		l.unsure = err != nil
+	}
 	return err
 }
 
@@ -150,11 +162,8 @@ func (l *Log) Write(e Entry, lasting bool) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.unsure {
-		if err := l.resume(); err != nil {
-			return err
-		}
-		l.unsure = false
+	if err := l.mend(); err != nil {
+		return err
 	}
 	text, err := json.Marshal(line{l.prev, time.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00"), e})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -114,6 +115,29 @@ func TestPieceThatCannotBeRemovedIsPartOfTheChain(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 5, strings.Count(string(text), "\n"), "%s", text)
 	require.NoError(t, check(t, path))
+}
+
+// The file is renamed before another entry has followed such a piece. The chain goes on over it in the new file.
+func TestPieceAtTheEndOfARenamedFileIsPartOfTheChain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	l, err := Open(path)
+	require.NoError(t, err)
+	require.NoError(t, l.Write(Entry{Event: Refused}, true))
+	whole := l.file.(*os.File)
+	l.file = fullFile{whole}
+	require.ErrorIs(t, l.Write(Entry{Event: Break}, true), syscall.EPERM)
+	l.file = whole
+	require.NoError(t, os.Rename(path, path+".1"))
+	require.NoError(t, l.Reopen())
+	require.NoError(t, l.Write(Entry{Event: SignedIn}, true))
+	require.NoError(t, l.Close())
+	before, err := os.ReadFile(path + ".1")
+	require.NoError(t, err)
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	both := filepath.Join(t.TempDir(), "audit.log")
+	require.NoError(t, os.WriteFile(both, slices.Concat(before, []byte("\n"), after), 0o600)) // the former file ends within a line
+	require.NoError(t, check(t, both))
 }
 
 // A program that rotates logs renames the file and tells the server. The chain goes on in the new file.
