@@ -15,7 +15,6 @@ import (
 var (
 	errIsCollection = httpapi.Refusal(http.StatusMethodNotAllowed, "is_collection", "This is a collection.")
 	errExists       = httpapi.Refusal(http.StatusMethodNotAllowed, "exists", "There is something with this name.")
-	errRange        = httpapi.Refusal(http.StatusBadRequest, "invalid_request", "A file is written as a whole, without Content-Range.")
 	errBody         = httpapi.Refusal(http.StatusUnsupportedMediaType, "invalid_request", "MKCOL takes no body.")
 	errRoot         = httpapi.Refusal(http.StatusForbidden, "not_allowed", "The root cannot be changed.")
 )
@@ -89,8 +88,8 @@ func (h *Handler) mayPut(c *call, n node) error {
 	if err := h.API.May(c.session, n.path(), policy.Write); err != nil {
 		return err
 	}
-	if c.r.Header.Get("Content-Range") != "" {
-		return errRange
+	if err := httpapi.NoPart(c.r); err != nil {
+		return err
 	}
 	if c.r.ContentLength > h.MaxContent {
 		return httpapi.BodyError(&http.MaxBytesError{Limit: h.MaxContent})

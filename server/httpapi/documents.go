@@ -104,9 +104,13 @@ func (a *API) waitingContext(w http.ResponseWriter, r *http.Request, wait time.D
 
 // withdrawUnreceived releases a lease that was granted after the client had gone.
 func (a *API) withdrawUnreceived(r *http.Request, lease locks.Lease) {
-	if r.Context().Err() == nil {
-		return
+	if r.Context().Err() != nil {
+		a.withdraw(r, lease)
 	}
+}
+
+// withdraw releases a lease that its client does not get.
+func (a *API) withdraw(r *http.Request, lease locks.Lease) {
 	ctx, cancel := a.whole(r)
 	defer cancel()
 	_ = a.Locks.Withdraw(ctx, lease)
@@ -204,8 +208,8 @@ func (a *API) writeContent(w http.ResponseWriter, r *http.Request, s sessions.Se
 	if err != nil {
 		return err
 	}
-	if r.Header.Get("Content-Range") != "" {
-		return errPart
+	if err := NoPart(r); err != nil {
+		return err
 	}
 	save, err := readSave(r)
 	if err != nil {

@@ -72,9 +72,7 @@ func (a *API) afterWait(r *http.Request, s sessions.Session, request locks.Reque
 		err = errUnauthenticated
 	}
 	if err != nil {
-		ctx, cancel := a.whole(r)
-		defer cancel()
-		_ = a.Locks.Withdraw(ctx, lease)
+		a.withdraw(r, lease)
 	}
 	return err
 }

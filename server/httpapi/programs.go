@@ -97,6 +97,14 @@ func Refusal(status int, code, message string) error { return &apiError{status, 
 // WriteJSON responds with a JSON value.
 func WriteJSON(w http.ResponseWriter, status int, body any) { writeJSON(w, status, body) }
 
+// NoPart refuses a body that is a part of a content, as a client sends it that resumes an upload: it would replace the whole content.
+func NoPart(r *http.Request) error {
+	if r.Header.Get("Content-Range") != "" {
+		return errPart
+	}
+	return nil
+}
+
 // BodyError returns the error for a body that could not be read.
 func BodyError(err error) error { return bodyError(err) }
 
