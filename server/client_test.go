@@ -105,11 +105,13 @@ func (c client) seesWaiting(path string, n int) {
 // mayHaveNoMore waits until the client gets no more locks: the server counts those that its own view shows.
 func (c client) mayHaveNoMore() {
 	c.t.Helper()
+	var more answer
 	require.Eventually(c.t, func() bool {
-		more := c.do("POST", lockOf("more"), nil)
+		more = c.do("POST", lockOf("more"), nil)
 		c.do("DELETE", lockOf("more"), nil) // a lock that it has may be extended
-		return more.status == http.StatusTooManyRequests && more.code() == "too_many_locks"
+		return more.status != http.StatusOK
 	}, 30*time.Second, time.Millisecond)
+	assertError(c.t, more, http.StatusTooManyRequests, "too_many_locks")
 }
 
 func (c client) try(ctx context.Context, method, path string, body any) (answer, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
-func assertError(t *testing.T, a answer, status int, code string) {
+func assertError(t testing.TB, a answer, status int, code string) {
 	t.Helper()
 	assert.Equal(t, status, a.status, string(a.text))
 	assert.Equal(t, code, a.code(), string(a.text))

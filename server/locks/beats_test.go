@@ -12,16 +12,9 @@ import (
 // gets the answer for its own lease, whichever comes first.
 func TestHeartbeatsOfAFormerHolder(t *testing.T) {
 	table := opened(t)
-	held := func(holder string) storedLease {
-		lease, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: holder}, TTL: time.Minute})
-		require.NoError(t, err)
-		s, err := table.byID(t.Context(), lease.ID, holder)
-		require.NoError(t, err)
-		return s
-	}
-	former := held("ann")
+	_, former := leased(t, table, "ann", time.Minute)
 	require.NoError(t, table.Release(t.Context(), former.publicID(), "ann"))
-	present := held("bob")
+	_, present := leased(t, table, "bob", time.Minute)
 	for _, order := range [][]storedLease{{former, present}, {present, former, present, former}} {
 		var batch []heartbeat
 		var answers []chan beatAnswer
@@ -42,10 +35,7 @@ func TestHeartbeatsOfAFormerHolder(t *testing.T) {
 // Two heartbeats of one lease come together, with the later expiry first or last. The store keeps the later one.
 func TestTwoHeartbeatsOfOneLease(t *testing.T) {
 	table := opened(t)
-	lease, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: time.Minute})
-	require.NoError(t, err)
-	s, err := table.byID(t.Context(), lease.ID, "ann")
-	require.NoError(t, err)
+	lease, s := leased(t, table, "ann", time.Minute)
 	early, late := lease.ExpiresAt.Add(time.Second), lease.ExpiresAt.Add(2*time.Second)
 	for _, order := range [][]time.Time{{early, late}, {late, early}} {
 		answer := make(chan beatAnswer, 2)

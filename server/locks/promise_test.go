@@ -18,6 +18,16 @@ func opened(t *testing.T) *Table {
 	return table
 }
 
+// leased acquires the place "a" for a holder. It returns the lease as its holder and as the store has it.
+func leased(t *testing.T, table *Table, holder string, ttl time.Duration) (Lease, storedLease) {
+	t.Helper()
+	lease, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: holder}, TTL: ttl})
+	require.NoError(t, err)
+	s, err := table.byID(t.Context(), lease.ID, holder)
+	require.NoError(t, err)
+	return lease, s
+}
+
 // A lease ends at the time that its holder received, however late this server's watch shows it.
 func TestALateWatchAddsNoTime(t *testing.T) {
 	table := opened(t)

@@ -48,10 +48,7 @@ func TestGivingUpWhileTheTableIsReadAgain(t *testing.T) {
 // it has read the table again. So the lease does not end early.
 func TestALeaseThatIsReadAgainKeepsItsTime(t *testing.T) {
 	table := opened(t)
-	held, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: time.Hour})
-	require.NoError(t, err)
-	s, err := table.byID(t.Context(), held.ID, "ann")
-	require.NoError(t, err)
+	_, s := leased(t, table, "ann", time.Hour)
 	behind := time.Now().Add(-time.Minute)
 	extended, err := table.store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(s.beatKey(), encodeBeat(behind))}})
 	require.NoError(t, err)
