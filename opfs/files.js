@@ -4,7 +4,7 @@
 // This module imports only its neighbours, so that Go's own tests can load it.
 
 import { inDatabase } from "./databasedrafts.js";
-import { Journals } from "./journal.js";
+import { Journals, precedes } from "./journal.js";
 import { diskMs, Patience } from "./patience.js";
 import { open, SaveWriter, taken } from "./savewriter.js";
 import { Tables } from "./tables.js";
@@ -35,7 +35,7 @@ export class Files {
   #written = new Map();
   /** @type {Map<string, unknown>} the file of locks that the worker knows, for each client */
   #tables = new Map();
-  /** @type {Map<number, any>} the last entry that a page has sealed */
+  /** @type {Map<number, import("./journal.js").Entry>} the last entry that a page has sealed */
   #sealed = new Map();
   #own = new Journals();
   /** The pages and the folders whose drafts are in IndexedDB. @type {Set<unknown>} */
@@ -144,12 +144,13 @@ export class Files {
       if (this.#inDatabase.has(of)) return /** @type {any} */ (this.#own)[name](...args);
       // This thread waits for other pages: a helper that waited for them would seem to be stuck.
       if (name === "merge") return this.#own.merge(args[0], args[1], () => this.#ask("journal", "mergeNow", ...args));
-      if (name === "write" && this.#isSealed(of, args[1])) return Promise.resolve(this.#sealed.get(of).number);
+      const sealed = this.#sealed.get(of);
+      if (name === "write" && precedes(args[1], sealed)) return Promise.resolve(sealed.number); // a worker that replaced another one does not know
       this.#remember(name, args);
       const asked = this.#ask("journal", name, ...args);
       if (name === "seal") asked.then(() => {
         this.#sealed.set(of, args[1]);
-        if (this.#isSealed(of, this.#written.get(of)?.[1])) this.#written.delete(of);
+        if (precedes(this.#written.get(of)?.[1], args[1])) this.#written.delete(of);
       }, () => undefined); // its caller gets the error
       if (name === "bind") asked.catch(() => undefined); // the next request of this page reports it
       return asked;
@@ -170,15 +171,6 @@ export class Files {
     else if (name === "saved" || name === "remove") {
       for (const [page, [, entry]] of this.#written) if (entry.draft === draft && entry.number <= number) this.#written.delete(page);
     }
-  }
-
-  /**
-   * Whether a page has sealed a snapshot or a later one. Journals.write knows that too, but not in a worker that replaces another one.
-   * @param {number} page @param {any} [entry]
-   */
-  #isSealed(page, entry) {
-    const sealed = this.#sealed.get(page);
-    return entry && !entry.cause && sealed?.draft === entry.draft && entry.number <= sealed.number;
   }
 
   /** Ends the worker; the browser closes its files. */

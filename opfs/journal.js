@@ -38,6 +38,12 @@ import { bounded, unsealed } from "./savewriter.js";
  * @typedef {Omit<Entry, "cause"> & { ownerId: string, binary: boolean, differences: Difference[] }} Rescue
  */
 
+/** Whether a snapshot was taken before its page sealed the draft. One with a cause is written all the same.
+ * @param {Entry | undefined} entry @param {Page["sealed"]} sealed @returns {sealed is NonNullable<Page["sealed"]>} */
+export function precedes(entry, sealed) {
+  return !!entry && !entry.cause && sealed?.draft === entry.draft && entry.number <= sealed.number;
+}
+
 /** How long typing must pause before the file is flushed, in milliseconds. */
 const flushMs = 1000;
 
@@ -86,9 +92,8 @@ export class Journals {
   /** @param {number} id @param {Entry} entry @param {Content} content */
   #write(id, entry, content) {
     return this.#inTurn(id, async (page) => {
-      const { number, base, at, cause = "" } = entry, { sealed } = page;
-      // The snapshot was taken before the draft was sealed. Its file stays closed, so that every page sees the draft.
-      if (!cause && sealed?.draft === entry.draft && number <= sealed.number) return sealed.number;
+      const { number, base, at, cause = "" } = entry;
+      if (precedes(entry, page.sealed)) return page.sealed.number; // its file stays closed, so that every page sees the draft
       const file = await this.#file(page, entry.draft);
       const { ownerId, ownerName } = await page.bound;
       const known = file.number;

@@ -2,6 +2,7 @@
 
 import type { Lent } from "../../jsbridge/port.js";
 import type { AutoSaveOptions, LockMode } from "../holdfast";
+import { within } from "./deadline";
 import type { Acquisition } from "./options";
 
 /** Whether the runtime is still loading, and the signal that aborts when the Holdfast ends. */
@@ -64,10 +65,15 @@ export async function lend(root: string, path: readonly string[], mode: LockMode
   ended.addEventListener("abort", () => (lease && loan.given && (ended.reason as Error).name === "AbortError") || over.abort(), { signal });
   addEventListener("pagehide", ({ persisted }) => persisted && leave(), { signal });
   globalThis.document?.addEventListener("freeze", () => loan.given || leave(), { signal });
-  const late = new Promise<boolean[]>((done) => setTimeout(done, answerMs, [false]));
-  if ((await Promise.race([Promise.all(answers), late])).every(Boolean) && !signal.aborted) return loan;
-  await Promise.race([loan.release(), late]); // a lock that is granted later is released at once
-  return undefined;
+  const taken = async (): Promise<Loan | undefined> => {
+    if ((await Promise.all(answers)).every(Boolean) && !signal.aborted) return loan;
+    await loan.release();
+    return undefined;
+  };
+  return within(taken(), answerMs, () => undefined).catch(() => {
+    over.abort(); // a lock that is granted later is released at once
+    return undefined;
+  });
 }
 
 /** Whether the page may run Wasm: its content security policy may forbid that. */
