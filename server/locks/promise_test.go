@@ -18,7 +18,7 @@ func opened(t *testing.T) *Table {
 	return table
 }
 
-// leased acquires the place "a" for a holder. It returns the lease as its holder and as the store has it.
+// leased acquires the place "a" for a holder. It returns the lease as its holder and as the store records it.
 func leased(t *testing.T, table *Table, holder string, ttl time.Duration) (Lease, storedLease) {
 	t.Helper()
 	lease, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: holder}, TTL: ttl})
