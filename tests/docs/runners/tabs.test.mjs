@@ -39,6 +39,17 @@ test("one tab has the lock, and the next one gets it when that tab dies", async 
   assert.ok(granted.token > lease.token);
 });
 
+for (const end of ["crash", "leave"]) test(`a tab that ends while it starts takes no lock afterwards: ${end}`, async () => {
+  for (let steps = 0; steps < 40; steps++) {
+    const first = browser.tab(), { holdfast } = browser.tab();
+    first.holdfast.acquireProjectLock().catch(() => undefined);
+    for (let step = 0; step < steps; step++) await null;
+    first[end]();
+    const lease = await browser.until(holdfast.acquireProjectLock({ timeoutMs: 5000 }));
+    await browser.until(lease.release());
+  }
+});
+
 test("no time passes unless the test moves it", async () => {
   const { holdfast } = browser.tab();
   const lease = await browser.until(holdfast.acquireProjectLock());

@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers";
 
 interface Timer { id: number; at: number; everyMs: number | undefined; run: () => void; owner: Owner }
 
-/** A page or a worker. Its tasks do not run after its end, and wait while it is suspended. */
+/** A page or a worker. Its tasks do not run after its end, and wait while it is suspended. A promise that had settled before may still run its code. */
 export interface Owner { alive: boolean; suspended: boolean }
 
 interface Task { run: () => void; owner: Owner }
@@ -27,13 +27,14 @@ export class Clock {
 
   /** Runs a task soon, after all earlier tasks. */
   task(owner: Owner, run: () => void): void {
-    this.#tasks.push({ owner, run });
+    if (owner.alive) this.#tasks.push({ owner, run });
     this.#pump();
   }
 
   set(owner: Owner, run: () => void, ms: unknown, repeat = false): number {
     const delay = Math.max(0, Number(ms) || 0);
     const id = ++this.#lastId;
+    if (!owner.alive) return id;
     this.#timers.push({ id, at: this.now + delay, everyMs: repeat ? Math.max(1, delay) : undefined, run, owner });
     this.#timers.sort((a, b) => a.at - b.at || a.id - b.id);
     this.#pump();

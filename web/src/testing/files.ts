@@ -87,7 +87,7 @@ export class Files {
       getFile: async () => ({ name, size: file.bytes.length, arrayBuffer: async () => bytes().buffer, text: async () => new TextDecoder().decode(bytes()) }),
       ...(worker && { createSyncAccessHandle: async () => {
         if (this.faults.delayMs) await new Promise<void>((done) => this.#clock.set(owner, done, this.faults.delayMs));
-        if (file.open) throw fail("NoModificationAllowedError", `${name} is open`);
+        if (file.open || !owner.alive) throw fail("NoModificationAllowedError", `${name} is open`);
         file.open = owner;
         this.#open.add(file);
         return this.#access(file);

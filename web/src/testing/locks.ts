@@ -32,6 +32,7 @@ export class Locks {
 
   request(owner: Owner, name: string, { mode = "exclusive", ifAvailable, steal, signal }: Options, callback: Callback): Promise<unknown> {
     return new Promise((resolve, reject) => {
+      if (!owner.alive) return;
       if (signal?.aborted) return reject(signal.reason);
       const request: Request = { owner, name, mode, callback, resolve, reject };
       if (steal) {

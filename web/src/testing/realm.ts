@@ -71,7 +71,7 @@ function common(world: World, owner: Owner, worker: boolean): Record<string, unk
     },
     navigator: { locks: world.locks.of(owner), storage: { getDirectory: async () => world.files.root(owner, worker) } },
     isSecureContext: true, origin: new URL(page).origin, location: { href: page, origin: new URL(page).origin },
-    fetch: fetching(world), WebSocket: Unreachable,
+    fetch: fetching(world, owner), WebSocket: Unreachable,
     WebAssembly: Object.create(WebAssembly, {
       compileStreaming: { value: () => clock.outside(world.module()) },
       instantiate: { value: (...args: Parameters<typeof WebAssembly.instantiate>) => clock.outside(WebAssembly.instantiate(...args)) },
@@ -122,9 +122,10 @@ function signals(clock: Clock, owner: Owner): unknown {
 }
 
 /** fetch: the program of the package, and a server unless the test has cut it off. */
-function fetching(world: World): (url: unknown, init?: RequestInit) => Promise<unknown> {
+function fetching(world: World, owner: Owner): (url: unknown, init?: RequestInit) => Promise<unknown> {
   return async (url, init) => {
     if (String(url) === `${page}holdfast.wasm`) return { ok: true, headers: new Map([["Content-Type", "application/wasm"]]) };
+    if (!owner.alive) return new Promise(() => undefined);
     if (!world.online) throw new TypeError("the test has cut the network");
     const { cache, credentials, referrerPolicy, ...rest } = init ?? {}; // a browser's alone
     return world.clock.outside(fetch(String(url), rest));
@@ -145,7 +146,7 @@ export function pageGlobals(world: World, owner: Owner, workers: Set<Owner>): Re
   define(document, { hidden: false, visibilityState: "visible", defaultView: globals });
   class Worker extends Ear {
     onerror: ((event: { message: string; preventDefault(): void }) => void) | null = null;
-    readonly #owner: Owner = { alive: true, suspended: owner.suspended };
+    readonly #owner: Owner = { alive: owner.alive, suspended: owner.suspended };
     readonly #scope: Record<string, unknown> & { onmessage?: (event: object) => void };
 
     constructor() {
