@@ -169,7 +169,7 @@ func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error)
 		err = t.grantedBefore(ctx, own, readConflicts(result.Reads))
 	}
 	if err != nil || !result.Held {
-		t.mirror.own.drop(beatOf(keys[0]))
+		t.mirror.own.drop(c)
 		return Lease{}, result, err
 	}
 	t.mirror.note(c, result.Revision)

@@ -59,7 +59,7 @@ type beat struct {
 }
 
 func newMirror() *mirror {
-	m := &mirror{notifiers: newNotifiers(), earlier: make(notifier, 1), own: &promises{until: map[string]promise{}}}
+	m := &mirror{notifiers: newNotifiers(), earlier: make(notifier, 1), own: &promises{until: map[string]map[string]time.Time{}}}
 	m.clear()
 	return m
 }
@@ -130,6 +130,7 @@ func (m *mirror) take(l *loading, revision int64, now time.Time) {
 	m.users = l.users
 	m.held, m.homes, m.asked, m.beats, m.tickets, m.kept = l.held, l.homes, l.asked, l.beats, l.tickets, l.kept
 	maps.DeleteFunc(m.granted, func(_ string, s storedLease) bool { return s.token <= revision })
+	m.own.sweep(now) // the watch has not shown the end of some leases
 	m.notifiers.happened()
 	m.notifiers.reached(revision)
 	m.tell()
@@ -280,7 +281,6 @@ func (m *mirror) unset(key string) {
 	switch {
 	case strings.HasPrefix(key, beatPrefix):
 		delete(m.beats, key)
-		m.own.drop(key)
 	case strings.HasPrefix(key, claimPrefix):
 		if h := m.homes[key]; h != nil {
 			m.drop(key, h)
@@ -307,6 +307,7 @@ func (m *mirror) drop(home string, h *held) {
 	if h.index >= 0 {
 		heap.Remove(&m.due, h.index)
 	}
+	m.own.drop(h.claim)
 	m.notifiers.notify(claimEvent(h.Lease))
 }
 

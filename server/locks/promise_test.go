@@ -118,9 +118,10 @@ func TestLeaseUnknownToTheWatchEnds(t *testing.T) {
 func (p *promises) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for key, made := range p.until {
-		made.until = time.Now()
-		p.until[key] = made
+	for _, leases := range p.until {
+		for lease := range leases {
+			leases[lease] = time.Now()
+		}
 	}
 }
 
@@ -153,7 +154,7 @@ func TestPromiseAppliesToOneLease(t *testing.T) {
 
 // Of two concurrent heartbeats the store keeps one, and both holders received an expiry. The later one counts.
 func TestOfTwoPromisesTheLaterIsKept(t *testing.T) {
-	p := promises{until: map[string]promise{}}
+	p := promises{until: map[string]map[string]time.Time{}}
 	c := claim{Mode: Exclusive, Paths: []Path{{"a"}}, Lease: "lease"}
 	early := time.Now().Add(time.Minute)
 	late := early.Add(5 * time.Millisecond)
@@ -164,4 +165,32 @@ func TestOfTwoPromisesTheLaterIsKept(t *testing.T) {
 	until, ok := p.of(c.beatKey(), late)
 	assert.True(t, ok)
 	assert.Equal(t, late, until)
+	p.sweep(early)
+	assert.Len(t, p.until, 1)
+	p.sweep(late)
+	assert.Empty(t, p.until)
+}
+
+// A lease that begins before the watch shows the end of the last one gets no time from the delay, and a refused
+// request takes none of its holder's.
+func TestPromisesOfOnePlaceAreApart(t *testing.T) {
+	table := opened(t)
+	first, _ := leased(t, table, "ann", time.Minute)
+	require.Eventually(t, table.sees(first.ExpiresAt), 30*time.Second, time.Millisecond)
+	own := table.mirror.own
+	second := claim{Mode: Exclusive, Paths: []Path{{"a"}}, Lease: "second"}
+	until := time.Now().Add(time.Second)
+	own.make(second, until)
+	_, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "bob"}, TTL: time.Hour})
+	require.Error(t, err)
+	_, _, err = table.grab(t.Context(), newTicket(Request{Paths: []Path{{"a"}}, Mode: Exclusive, Slots: 1, Holder: Holder{ID: "bob"}, TTL: time.Hour}, time.Now()))
+	require.NoError(t, err)
+	got, ok := own.of(second.beatKey(), first.ExpiresAt)
+	assert.True(t, ok, "a refused request leaves the holder's")
+	assert.Equal(t, first.ExpiresAt, got)
+	require.NoError(t, table.Release(t.Context(), first.ID, "ann"))
+	require.Eventually(t, func() bool { _, ok := own.of(second.beatKey(), first.ExpiresAt); return !ok }, 30*time.Second, time.Millisecond)
+	got, ok = own.of(second.beatKey(), until)
+	assert.True(t, ok, "the next lease keeps its own")
+	assert.Equal(t, until, got)
 }

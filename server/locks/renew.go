@@ -47,7 +47,7 @@ func (t *Table) extend(ctx context.Context, s storedLease) (Lease, error) {
 	t.mirror.own.make(s.claim, expires)
 	held, err := t.beat(ctx, s, expires)
 	if err != nil || !held {
-		t.mirror.own.drop(s.beatKey())
+		t.mirror.own.drop(s.claim)
 		return Lease{}, cmp.Or(err, ErrNotFound)
 	}
 	t.config.Metrics.Renewals.Inc()
