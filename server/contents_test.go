@@ -236,13 +236,29 @@ func TestContentsOfAFormerVersion(t *testing.T) {
 	assert.Empty(t, keys)
 }
 
-// A client that resumes an upload, as curl -C does, sends the rest of a content. It does not replace the content.
-func TestPartOfAContentReplacesNothing(t *testing.T) {
+// A client that resumes an upload, as curl -C does, sends the rest of a content, and some clients compress what they
+// send. Neither replaces the content.
+func TestBodyThatIsNotTheContentReplacesNothing(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	ann := s.as(t, "ann")
+	ann.status(http.StatusCreated, "PUT /dav/plan.docx text")
+	require.Equal(t, http.StatusOK, ann.wopi("LOCK", "one", "", nil).status)
 	token := ann.lock("r")
 	require.Equal(t, http.StatusOK, ann.save("r", token, "hello world").status)
-	assertError(t, ann.with("Content-Range", "bytes 6-10/11").save("r", token, "world"), http.StatusBadRequest, "invalid_request")
+	for _, wrong := range []struct {
+		name, value, code string
+		status            int
+	}{
+		{"Content-Range", "bytes 6-10/11", "invalid_request", http.StatusBadRequest},
+		{"Content-Encoding", "gzip", "unsupported_encoding", http.StatusUnsupportedMediaType},
+	} {
+		by := ann.with(wrong.name, wrong.value)
+		assertError(t, by.save("r", token, "world"), wrong.status, wrong.code)
+		assert.Equal(t, wrong.status, by.wopi("PUT", "one", "", "world").status)
+		by.status(wrong.status, "PUT /dav/other world")
+	}
+	require.Equal(t, http.StatusOK, ann.with("Content-Encoding", "Identity").save("r", token, "hello world").status)
 	assert.Equal(t, "hello world", string(ann.do("GET", contentOf("r"), nil).text))
+	assert.Equal(t, "text", string(ann.do("GET", "/dav/plan.docx", nil).text))
 }

@@ -88,7 +88,7 @@ func (h *Handler) mayPut(c *call, n node) error {
 	if err := h.API.May(c.session, n.path(), policy.Write); err != nil {
 		return err
 	}
-	if err := httpapi.NoPart(c.r); err != nil {
+	if err := httpapi.AsItIs(c.r); err != nil {
 		return err
 	}
 	if c.r.ContentLength > h.MaxContent {

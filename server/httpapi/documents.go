@@ -208,7 +208,7 @@ func (a *API) writeContent(w http.ResponseWriter, r *http.Request, s sessions.Se
 	if err != nil {
 		return err
 	}
-	if err := NoPart(r); err != nil {
+	if err := AsItIs(r); err != nil {
 		return err
 	}
 	save, err := readSave(r)

@@ -43,7 +43,9 @@ var (
 	errUpgrade     = &apiError{http.StatusUpgradeRequired, "upgrade_required", "Events are a WebSocket."}
 	errDocumentID  = &apiError{http.StatusBadRequest, "invalid_request",
 		`A document's id has 1 to 128 characters of A-Z a-z 0-9 . _ ~ - and is not "." or "..".`}
-	errPart      = &apiError{http.StatusBadRequest, "invalid_request", "A file or a content is written as a whole, without Content-Range."}
+	errPart    = &apiError{http.StatusBadRequest, "invalid_request", "A file or a content is written as a whole, without Content-Range."}
+	errEncoded = &apiError{http.StatusUnsupportedMediaType, "unsupported_encoding",
+		"A file or a content is written as it is, without Content-Encoding."}
 	errLockAll   = &apiError{http.StatusForbidden, "not_allowed", "Locking all documents at once is not allowed; see --lock-all."}
 	errNoSession = &apiError{http.StatusConflict, "no_session",
 		"This request bore no session, so nothing was locked. The answer sets the session's cookie: send the request again with it."}

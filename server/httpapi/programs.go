@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/locks"
@@ -97,10 +98,14 @@ func Refusal(status int, code, message string) error { return &apiError{status, 
 // WriteJSON responds with a JSON value.
 func WriteJSON(w http.ResponseWriter, status int, body any) { writeJSON(w, status, body) }
 
-// NoPart refuses a body that is a part of a content, as a client sends it that resumes an upload: it would replace the whole content.
-func NoPart(r *http.Request) error {
+// AsItIs refuses a body that is not the content itself: a part of it, as a client sends it that resumes an upload, or its
+// compressed form. It would replace the whole content.
+func AsItIs(r *http.Request) error {
 	if r.Header.Get("Content-Range") != "" {
 		return errPart
+	}
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return errEncoded
 	}
 	return nil
 }
