@@ -164,7 +164,7 @@ func (t *thinning) ages() []int64 {
 }
 
 // believed returns which times belong to the longest series that never decreases and that
-// ends with the newest. Of two equally long series, the one with the later times counts.
+// ends with the newest. Of several equally long series, any may count.
 func (t *thinning) believed() []bool {
 	n := len(t.left)
 	believed := make([]bool, n)

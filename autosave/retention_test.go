@@ -190,3 +190,23 @@ func TestSpreadOfAMonth(t *testing.T) {
 	}
 	assert.GreaterOrEqual(t, still, 2, "of what was kept after three weeks, some is kept at its end")
 }
+
+// A clock that was set leaves times that contradict the order of the commits, or the newest time.
+func TestBelievedTimes(t *testing.T) {
+	for _, c := range []struct {
+		saved []int64
+		want  []bool
+	}{
+		{[]int64{1, 2, 2, 3}, []bool{true, true, true, true}},
+		{[]int64{5, 100, 6, 7}, []bool{true, false, true, true}},
+		{[]int64{1, 1, 9, 2}, []bool{true, true, false, true}},
+		{[]int64{100, 101, 102, 5}, []bool{false, false, false, true}},
+		{[]int64{1, 5, 2, 6}, []bool{true, true, false, true}},
+	} {
+		var thin thinning
+		for i, g := range at(c.saved...) {
+			thin.add(i, g, i == len(c.saved)-1)
+		}
+		assert.Equal(t, c.want, thin.believed(), "%v", c.saved)
+	}
+}
