@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/server/servertest"
 )
 
 // upload is a client that has sent the header of a write, and waits until the server reads the body.
@@ -117,4 +121,63 @@ func TestLargeFilesAreRefusedBeforeTheyAreSent(t *testing.T) {
 	require.Equal(t, http.StatusOK, ann.wopi("LOCK", "one", "", nil).status)
 	assert.Equal(t, http.StatusContinue, office("one"))
 	assert.Equal(t, http.StatusConflict, office("two"))
+}
+
+// A body takes long to arrive. Meanwhile its user loses the right to write, or the key is removed. Nothing is written.
+func TestRightThatEndsDuringAnUpload(t *testing.T) {
+	t.Parallel()
+	const rules = "signed-in * read lock write\n"
+	others := keyLine("ann", "") + keyLine("root", "")
+	for status, now := range map[int]struct{ rules, keys string }{
+		http.StatusForbidden:    {"user:bob * read\n" + rules, others + keyLine("bob", "")},
+		http.StatusUnauthorized: {rules, others},
+	} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			t.Parallel()
+			c := servertest.Unlimited(t)
+			c.APIKeys, c.Policy = writeFile(t, others+keyLine("bob", "")), writeFile(t, rules)
+			s := startWith(t, c)
+			ann, bob := s.as(t, "ann-key"), s.as(t, "bob-key")
+			ann.status(http.StatusCreated, "PUT /dav/plan.docx text", "PUT /dav/r text")
+			require.Equal(t, http.StatusOK, bob.wopi("LOCK", "one", "", nil).status)
+			begun := []upload{
+				bob.upload("saved", bob.lock("saved"), 3), bob.begin("PUT", "/dav/r", 3),
+				bob.with("X-WOPI-Override", "PUT").with("X-WOPI-Lock", "one").begin("POST", "/wopi/files/plan.docx/contents", 3),
+			}
+			for _, u := range begun {
+				require.Equal(t, http.StatusContinue, u.status(t))
+			}
+			require.NoError(t, os.WriteFile(c.APIKeys, []byte(now.keys), 0o600))
+			require.NoError(t, os.WriteFile(c.Policy, []byte(now.rules), 0o600))
+			s.Reload()
+			for i, u := range begun {
+				_, err := u.Write([]byte("bad"))
+				require.NoError(t, err)
+				assert.Equal(t, status, u.status(t), "upload %d", i)
+			}
+			assert.Equal(t, http.StatusNotFound, ann.do("GET", contentOf("saved"), nil).status)
+			assert.Equal(t, "text", string(ann.do("GET", "/dav/r", nil).text))
+			assert.Equal(t, "text", string(ann.do("GET", "/dav/plan.docx", nil).text))
+		})
+	}
+}
+
+// The time for a response begins when the body has arrived, however slowly it came.
+func TestSlowUploadGetsItsAnswer(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	token := s.as(t, "ann").lock("r")
+	slow := httptest.NewUnstartedServer(s.Handler())
+	const limit = 300 * time.Millisecond
+	slow.Config.WriteTimeout = limit
+	slow.Start()
+	t.Cleanup(slow.Close)
+	ann := s.as(t, "ann")
+	ann.base = slow.URL
+	u := ann.upload("r", token, 4)
+	require.Equal(t, http.StatusContinue, u.status(t))
+	time.Sleep(2 * limit)
+	_, err := u.Write([]byte("late"))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, u.status(t))
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"io"
 	"net/http"
+	"time"
 )
 
 // bodiesAtOnce is how many large bodies of one address the server has in memory at once. A body is large above maxBody.
@@ -32,6 +33,8 @@ func (a *API) ReadContent(w http.ResponseWriter, r *http.Request, may func() err
 		end()
 		return nil, nil, bodyError(err)
 	}
+	// The time for the response begins now. The listener's began with the header.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(a.WriteLimit))
 	return data, end, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/events"
 	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/policy"
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
@@ -227,6 +228,9 @@ func (a *API) writeContent(w http.ResponseWriter, r *http.Request, s sessions.Se
 		return err
 	}
 	defer end()
+	if err := a.may(s, locks.Document(id), policy.Write); err != nil {
+		return err // the right may have ended while the body arrived
+	}
 	info, err := a.Contents.Write(r.Context(), id, a.writer(s, id, owner), token, save, expected(r), data)
 	if err != nil {
 		return err

@@ -32,8 +32,11 @@ func (a *API) refused(s sessions.Session) error {
 	return errNotAllowed
 }
 
-// may checks that a session may perform an operation at a path.
+// may checks that a session has not ended and may perform an operation at a path.
 func (a *API) may(s sessions.Session, p locks.Path, what policy.Permission) error {
+	if s.Over(time.Now()) {
+		return errUnauthenticated
+	}
 	if !a.Policy().May(s.User, p, what) {
 		return a.refused(s)
 	}
@@ -156,12 +159,4 @@ func (a *API) MayEnter(r *http.Request, s sessions.Session, room string, change 
 		a.noted(r, s, audit.Entry{Event: audit.Refused, Paths: [][]string{path}})
 	}
 	return false
-}
-
-// stillReads checks that the user of a socket is signed in and may read a path.
-func (a *API) stillReads(s sessions.Session, p locks.Path) error {
-	if s.Over(time.Now()) {
-		return errUnauthenticated
-	}
-	return a.may(s, p, policy.Read)
 }

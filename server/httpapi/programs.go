@@ -20,7 +20,7 @@ func (a *API) IdentifyProgram(r *http.Request, kind string) (sessions.Session, e
 	return a.identifyBy(r, func() (sessions.Session, error) { return a.Sessions.OfProgram(r, kind, a.Address(r)) })
 }
 
-// May checks that a session may perform an operation at a path.
+// May checks that a session has not ended and may perform an operation at a path.
 func (a *API) May(s sessions.Session, p locks.Path, what policy.Permission) error {
 	return a.may(s, p, what)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/server/events"
 	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/policy"
 	"github.com/holdfast-dev/holdfast/server/sessions"
 	"github.com/holdfast-dev/holdfast/server/users"
 )
@@ -53,7 +54,7 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, s sessions.Se
 	ctx, cancel := context.WithCancelCause(a.drain)
 	defer cancel(nil)
 	go readAway(cancel, conn)
-	mayRead := func() error { return a.stillReads(s, locks.Document(id)) }
+	mayRead := func() error { return a.may(s, locks.Document(id), policy.Read) }
 	go a.ping(ctx, cancel, conn, mayRead)
 	err = a.Events.Stream(ctx, id, after, func(text []byte) error {
 		if err := mayRead(); err != nil {

@@ -205,10 +205,12 @@ func (h *Handler) putFile(c *call) error {
 	return nil
 }
 
-// mayPut returns the lock under which a PutFile saves, if its client has that lock or needs none.
-func (h *Handler) mayPut(c *call) (lockState, error) {
-	now, err := h.current(c)
-	if err != nil {
+// mayPut returns the lock under which a PutFile saves, if its client may write and has that lock or needs none.
+func (h *Handler) mayPut(c *call) (now lockState, err error) {
+	if err = h.API.May(c.session, locks.Document(c.id), policy.Write); err != nil {
+		return now, err
+	}
+	if now, err = h.current(c); err != nil {
 		return now, err
 	}
 	id := lockHeader(c.r)
