@@ -183,15 +183,22 @@ type pacedTransport struct {
 
 var errPaced = errors.New("the provider was asked too often just now")
 
-// RoundTrip sends a request, or fails at once.
+// RoundTrip sends a request, or fails at once. A response without an answer is an error, as none at all: the library
+// would take it for a wrong token.
 func (p *pacedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !p.limit.Allow() {
 		return nil, errPaced
 	}
-	if p.RoundTripper == nil {
-		return http.DefaultTransport.RoundTrip(r)
+	transport := p.RoundTripper
+	if transport == nil {
+		transport = http.DefaultTransport
 	}
-	return p.RoundTripper.RoundTrip(r)
+	response, err := transport.RoundTrip(r)
+	if err == nil && response.StatusCode >= http.StatusBadRequest {
+		_ = response.Body.Close()
+		return nil, fmt.Errorf("the provider responded %s", response.Status)
+	}
+	return response, err
 }
 
 func (v *Verifier) user(token *oidc.IDToken) (users.User, error) {

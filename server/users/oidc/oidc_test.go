@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -85,6 +86,11 @@ func TestSilentProviderIsUnavailable(t *testing.T) {
 	p.Start()
 	require.Eventually(t, func() bool { _, _, err = v.User(t.Context(), token("ann")); return err == nil }, 30*time.Second, 50*time.Millisecond)
 	p.Rotate()
+	for _, status := range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests} {
+		p.Refuse(status)
+		_, _, err = v.User(t.Context(), token("bob"))
+		require.ErrorIs(t, err, users.ErrUnavailable, "the new key cannot be had: %d", status)
+	}
 	p.Stop()
 	_, _, err = v.User(t.Context(), token("bob"))
 	assert.ErrorIs(t, err, users.ErrUnavailable, "the new key cannot be had")

@@ -28,6 +28,7 @@ type Provider struct {
 	server   *httptest.Server
 	requests atomic.Int64
 	stopped  atomic.Bool
+	status   atomic.Int64 // of each response; 0 is as it should be
 
 	mu  sync.Mutex
 	key *rsa.PrivateKey
@@ -105,6 +106,9 @@ func (p *Provider) Requests() int { return int(p.requests.Load()) }
 func (p *Provider) Stop()  { p.stopped.Store(true) }
 func (p *Provider) Start() { p.stopped.Store(false) }
 
+// Refuse makes the provider respond with a status and no answer; 0 makes it answer again.
+func (p *Provider) Refuse(status int) { p.status.Store(int64(status)) }
+
 // Rotate replaces the key.
 func (p *Provider) Rotate() {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -126,6 +130,10 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.requests.Add(1)
 	if p.stopped.Load() {
 		panic(http.ErrAbortHandler)
+	}
+	if status := p.status.Load(); status != 0 {
+		w.WriteHeader(int(status))
+		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
