@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,7 +25,8 @@ type Files[T any] struct {
 	current atomic.Pointer[T]
 
 	mu   sync.Mutex // guards the fields below
-	seen []stamp
+	seen []stamp // as they were read
+	last []stamp // as they were at the last check
 }
 
 // stamp identifies one version of a file.
@@ -32,6 +34,8 @@ type stamp struct {
 	modified time.Time
 	size     int64
 }
+
+func (s stamp) equal(other stamp) bool { return s.size == other.size && s.modified.Equal(other.modified) }
 
 // Open reads files. It fails with an error that names the file if a file cannot be read or parsed.
 func Open[T any](parse func(texts ...[]byte) (T, error), paths ...string) (*Files[T], error) {
@@ -82,20 +86,19 @@ func (f *Files[T]) stamps() ([]stamp, error) {
 	return list, nil
 }
 
-// changed reports whether the files have changed since the last check.
+// changed reports whether the files have changed since they were read, and are the same as at the last check: a program that
+// writes a file in place may be halfway.
 func (f *Files[T]) changed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now, err := f.stamps()
 	if err != nil {
+		f.last = nil
 		return f.seen != nil
 	}
-	for i, s := range now {
-		if f.seen == nil || s.size != f.seen[i].size || !s.modified.Equal(f.seen[i].modified) {
-			return true
-		}
-	}
-	return false
+	rests := slices.EqualFunc(now, f.last, stamp.equal)
+	f.last = now
+	return rests && !slices.EqualFunc(now, f.seen, stamp.equal)
 }
 
 // Lines parses texts whose lines have fields with blanks between them; a # begins a comment. It calls parse with the fields

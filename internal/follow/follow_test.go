@@ -50,5 +50,13 @@ func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
 		assert.Equal(t, "second", after("broken"), "what it said before stays")
 		assert.Equal(t, "second", after(""), "also while there is none")
 		assert.Equal(t, "third", after("third"))
+
+		for i := range 5 {
+			write("fourth"[:i+1]) // in place, and not at once
+			time.Sleep(every)
+			synctest.Wait()
+			assert.Equal(t, "third", f.Get(), "half of a file")
+		}
+		assert.Equal(t, "fourth", after("fourth"))
 	})
 }
