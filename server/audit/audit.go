@@ -17,6 +17,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 )
 
 // The events.
@@ -73,9 +75,13 @@ type file interface {
 	Truncate(size int64) error
 }
 
-// Open opens or creates a log, and continues its chain.
+// Open opens or creates a log, and continues its chain. It fails while another log is open with that file: two chains in one
+// file would break each other.
 func Open(path string) (*Log, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	file, err := lockFile(path)
+	if errors.Is(err, fileutil.ErrLocked) {
+		return nil, fmt.Errorf("the audit log %s is in use by another server; give each server a file of its own", path)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -86,27 +92,43 @@ func Open(path string) (*Log, error) {
 	return l, nil
 }
 
+// lockFile opens a file for one process. What is no file, such as a terminal, is shared.
+func lockFile(path string) (*os.File, error) {
+	const flags = os.O_RDWR | os.O_CREATE | os.O_APPEND
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return os.OpenFile(path, flags, 0o600)
+	}
+	locked, err := fileutil.TryLockFile(path, flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return locked.File, nil
+}
+
 // Reopen goes on in the file that has the path of the log now, if another program has renamed the former one. The chain goes on too. After
 // an error the former file stays in use.
 func (l *Log) Reopen() error {
 	if l == nil {
 		return nil
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.mend(); err != nil {
+		return err
+	}
+	former, err := l.file.Stat()
+	if err != nil {
+		return err
+	}
+	if now, err := os.Stat(l.path); err == nil && os.SameFile(former, now) {
+		return nil
+	}
 	next, err := Open(l.path)
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	former, err := l.file.Stat()
-	if err == nil {
-		err = l.mend()
-	}
-	if err != nil {
-		return errors.Join(err, next.Close())
-	}
 	now, err := next.file.Stat()
-	if err != nil || os.SameFile(former, now) {
+	if err != nil {
 		return errors.Join(err, next.Close())
 	}
 	if now.Size() == 0 {

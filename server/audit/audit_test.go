@@ -174,3 +174,22 @@ func TestChainGoesOnInANewFile(t *testing.T) {
 	assert.Contains(t, string(kept), "six", "where the new file cannot be opened")
 	require.NoError(t, l.Close())
 }
+
+// Two servers of one machine have the same configuration. The second does not start, as their chains would break each other.
+func TestOneServerPerFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	first, err := Open(path)
+	require.NoError(t, err)
+	_, err = Open(path)
+	require.ErrorContains(t, err, path+" is in use by another server")
+	require.NoError(t, first.Write(Entry{Event: Break}, true))
+	require.NoError(t, first.Close())
+	second, err := Open(path)
+	require.NoError(t, err)
+	require.NoError(t, second.Close())
+	for range 2 {
+		shared, err := Open(os.DevNull)
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, shared.Close()) }()
+	}
+}
