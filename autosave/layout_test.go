@@ -159,6 +159,25 @@ func TestDamagedIndexIsRebuilt(t *testing.T) {
 	require.Equal(t, []string{"2", "1", "0"}, contents(t, disk.Page()))
 }
 
+// Without any index, a generation that was put aside still comes before the current one, even if nothing else was saved.
+func TestGenerationAsideIsNotCurrentInARebuiltIndex(t *testing.T) {
+	disk := autosavetest.NewDisk()
+	s := disk.Page()
+	_, err := s.Commit(t.Context(), commit("current", 1))
+	require.NoError(t, err)
+	aside := commit("aside", 1)
+	aside.Aside = true
+	_, err = s.Commit(t.Context(), aside)
+	require.NoError(t, err)
+	require.Equal(t, []string{"current", "aside"}, contents(t, s))
+	for _, path := range disk.Paths() {
+		if path[0] == 'i' {
+			disk.Corrupt(path)
+		}
+	}
+	assert.Equal(t, []string{"current", "aside"}, contents(t, disk.Page()))
+}
+
 // A commit in the middle of an editor's life has few operations: they are what it costs.
 func TestOperationsOfACommit(t *testing.T) {
 	disk := autosavetest.NewDisk()
