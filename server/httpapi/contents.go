@@ -39,11 +39,13 @@ func (a *API) readContent(w http.ResponseWriter, r *http.Request, _ sessions.Ses
 			return nil
 		}
 		data, err := c.Open(r.Context())
-		if errors.Is(err, content.ErrNotFound) && r.Context().Err() == nil {
-			continue // it was replaced just now
-		}
 		if err != nil {
 			clearHeader(w.Header())
+		}
+		if errors.Is(err, content.ErrNotFound) && r.Context().Err() == nil {
+			continue // it was replaced or deleted just now
+		}
+		if err != nil {
 			return err
 		}
 		return errors.Join(serveRange(w, r, c.SavedAt, data), data.Close())
@@ -54,7 +56,6 @@ func (a *API) readContent(w http.ResponseWriter, r *http.Request, _ sessions.Ses
 func describe(header http.Header, info content.Info) {
 	header.Set("ETag", info.ETag)
 	header.Set(tokenHeader, strconv.FormatInt(info.Token, 10))
-	header.Del(saveHeader) // that of a content which was replaced meanwhile
 	if save := info.Save.String(); save != "" {
 		header.Set(saveHeader, save)
 	}

@@ -109,6 +109,14 @@ func TestAReplacedContentLeavesNoHeaders(t *testing.T) {
 	require.NoError(t, a.readContent(w, r, sessions.Session{}, "d"))
 	assert.Equal(t, "later, by a program without drafts", w.Body.String())
 	assert.Empty(t, w.Header().Get(saveHeader))
+
+	opening.before = func() {
+		require.NoError(t, contents.Erase(t.Context(), "d", nil))
+		require.NoError(t, contents.Tidy(t.Context()))
+	}
+	w = httptest.NewRecorder()
+	require.ErrorIs(t, a.readContent(w, r, sessions.Session{}, "d"), content.ErrNotFound)
+	assert.Empty(t, w.Header(), "the content is deleted")
 }
 
 // The blobs do not answer. The page of another origin may read the error, which describes no content.
