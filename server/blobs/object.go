@@ -44,6 +44,7 @@ func (o *object) request() error {
 		}
 		return o.store.failed("read", err)
 	}
+	stalls.Stop()
 	o.body, o.at, o.stop, o.stalls = body, o.offset, stop, stalls
 	if o.offset == 0 {
 		o.size = size
@@ -74,6 +75,7 @@ func (o *object) Read(p []byte) (int, error) {
 	}
 	o.stalls.Reset(s3Limit)
 	n, err := o.body.Read(p)
+	o.stalls.Stop() // a slow reader is not the store's fault
 	o.offset += int64(n)
 	o.at = o.offset
 	switch {
