@@ -191,7 +191,6 @@ export class HoldfastStatus extends Base {
       this.#tell(error);
     }
     await this.#list();
-    this.#ui?.status.focus(); // the button that had the focus was removed
   }
 
   /** Builds the content of the element, once. */
@@ -251,10 +250,11 @@ export class HoldfastStatus extends Base {
 
   /** Draws the list. A draft keeps its row, because the focus may be in it. */
   #drawDrafts(): void {
-    const list = this.#ui?.drafts;
-    if (!list) return;
+    if (!this.#ui) return;
+    const { drafts: list, status } = this.#ui;
     for (const [id, row] of this.#rows) {
       if (this.#drafts.some(({ draft }) => draft.id === id)) continue;
+      if (row.item.contains(this.shadowRoot!.activeElement)) status.focus(); // its button had the focus
       row.item.remove();
       this.#rows.delete(id);
     }
