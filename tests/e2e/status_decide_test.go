@@ -54,3 +54,12 @@ func TestStatusElementKeepsTheFocusOfADraft(t *testing.T) {
 	assert.Equal(t, "status", browser.Get[string](tab, "bar.shadowRoot.activeElement?.part[0] ?? 'nothing'"))
 	tab.Quiet()
 }
+
+// A decision fails after the element got another AutoSave. The failure does not belong to the document that is shown.
+func TestStatusElementShowsOnlyFailuresOfItsAutoSave(t *testing.T) {
+	t.Parallel()
+	tab := deciding(t)
+	tab.MustEval("bar.autosave = made([]); refuse(); await turn()", nil)
+	assert.Empty(t, browser.Get[string](tab, "part('message').textContent"))
+	tab.Quiet()
+}

@@ -184,11 +184,12 @@ export class HoldfastStatus extends Base {
   }
 
   async #decide(id: string, as: "content" | "generation" | "discard"): Promise<void> {
+    const autosave = this.#autosave;
     this.#message = "";
     try {
-      await this.#autosave?.resolveDraft(id, as);
+      await autosave?.resolveDraft(id, as);
     } catch (error) {
-      this.#tell(error);
+      if (autosave === this.#autosave) this.#tell(error);
     }
     await this.#list();
   }
