@@ -208,3 +208,25 @@ func unmountAll(tabs ...*browser.Tab) {
 		tab.Close()
 	}
 }
+
+// A component that gets another Holdfast shows its AutoSave, also if the AutoSave of the former Holdfast ends only then.
+func testSwapped(t *testing.T, chromium *browser.Browser, server *browser.Server) {
+	tab := chromium.Open(t, strings.Replace(server.URL("/app"), "localhost", "swapped.localhost", 1))
+	tab.MustEval(`
+		const made = () => {
+			const listeners = new Set(), autosave = Object.assign(new EventTarget(), {
+				readOnly: true, ready: Promise.resolve(), subscribe: (one) => listeners.add(one), dispose: async () => {}, now: {phase: 'idle'}, state: () => autosave.now,
+				ends: () => { autosave.now = {phase: 'readonly'}; listeners.forEach((one) => one()) },
+			})
+			return {autosave, createAutoSave: () => autosave}
+		}
+		Object.assign(globalThis, {former: made(), next: made()})
+		show('Swapping')
+		swap(next)
+		await new Promise(done => setTimeout(done))
+		former.autosave.ends()
+		await new Promise(done => setTimeout(done))
+		null`, nil)
+	assert.True(t, browser.Get[bool](tab, "autosave === next.autosave"))
+	unmountAll(tab)
+}

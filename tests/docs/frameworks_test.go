@@ -49,6 +49,7 @@ func TestFrameworks(t *testing.T) {
 			t.Run("slow/editable", func(t *testing.T) { testSlowLoad(t, chromium, server) })
 			t.Run("slow/earlier", func(t *testing.T) { testSlowEarlierLoad(t, chromium, server) })
 			t.Run("broken", func(t *testing.T) { testBrokenLoad(t, chromium, server) })
+			t.Run("swapped", func(t *testing.T) { testSwapped(t, chromium, server) })
 			t.Run("slow/read", func(t *testing.T) { testSlowRead(t, chromium, server) })
 		}
 		if app == "react-app.jsx" {

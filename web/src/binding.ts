@@ -107,6 +107,7 @@ export class Binding {
   }
 
   #refresh = (): void => {
+    if (this.#ended) return;
     const { readOnly, state, error } = this.#view, now = this.#made();
     if (now.readOnly === readOnly && now.state === state && now.error === error) return;
     this.#view = now;

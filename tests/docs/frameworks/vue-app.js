@@ -70,7 +70,20 @@ const Later = {
   },
 };
 
-const parts = { Notes, Slow, Broken, Turning, Later };
+/** The Holdfast is replaced by another one. */
+const Swapping = {
+  setup() {
+    const holdfast = shallowRef(globalThis.former);
+    const { autosave } = useAutoSave(() => "", { holdfast });
+    globalThis.swap = (next) => { holdfast.value = next; };
+    return () => {
+      globalThis.autosave = autosave.value;
+      return h("p");
+    };
+  },
+};
+
+const parts = { Notes, Slow, Broken, Turning, Later, Swapping };
 let app;
 globalThis.show = (name) => {
   app?.unmount();
