@@ -81,7 +81,7 @@ export class Locks implements LockManagerLike {
 
   async query(): ReturnType<LockManagerLike["query"]> {
     checkActive();
-    return await this.#query() as Awaited<ReturnType<LockManagerLike["query"]>>;
+    return this.#query() as ReturnType<LockManagerLike["query"]>;
   }
 
   async request<T>(...args: unknown[]): Promise<T> {
@@ -112,8 +112,9 @@ function checkActive(): void {
 
 /** Converts and checks the options as a browser does. */
 function read(name: string, options: unknown): { request: LockRequest; signal: AbortSignal | undefined } {
-  if (options !== undefined && options !== null && typeof options !== "object" && typeof options !== "function") throw new TypeError("options must be an object");
-  const { ifAvailable = false, mode = "exclusive", signal, steal = false } = (options ?? {}) as Record<string, unknown>;
+  const given = options ?? {};
+  if (given !== Object(given)) throw new TypeError("options must be an object");
+  const { ifAvailable = false, mode = "exclusive", signal, steal = false } = given as Record<string, unknown>;
   const request = { name, mode: `${mode}`, ifAvailable: Boolean(ifAvailable), steal: Boolean(steal) };
   if (!["exclusive", "shared"].includes(request.mode)) throw new TypeError(`${request.mode} is not a lock mode`);
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw new TypeError("signal must be an AbortSignal");
