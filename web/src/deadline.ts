@@ -27,8 +27,8 @@ export function inTime<T>(promise: Promise<T>, end: number, method?: Method): Pr
 /** Waits for the runtime, within the limits of an acquisition. Returns the rest of `timeoutMs`. */
 export async function loadedWithin(running: Promise<unknown>, timeoutMs: number | undefined, signal: AbortSignal | undefined): Promise<number | undefined> {
   const begun = performance.now();
-  const loaded = unlessAborted(running, signal, () => problem("aborted", "it was given up"));
-  await (timeoutMs ? within(loaded, timeoutMs, () => problem("acquire-timeout", `the runtime was not loaded within timeoutMs (${timeoutMs})`)) : loaded);
+  await within(unlessAborted(running, signal, () => problem("aborted", "it was given up")), timeoutMs || Infinity,
+    () => problem("acquire-timeout", `the runtime was not loaded within timeoutMs (${timeoutMs})`));
   return timeoutMs && Math.max(1, timeoutMs - (performance.now() - begun));
 }
 

@@ -184,14 +184,14 @@ export class HoldfastStatus extends Base {
   }
 
   async #decide(id: string, as: "content" | "generation" | "discard"): Promise<void> {
+    const autosave = this.#autosave;
     this.#message = "";
     try {
-      await this.#autosave?.resolveDraft(id, as);
+      await autosave?.resolveDraft(id, as);
     } catch (error) {
-      this.#tell(error);
+      if (autosave === this.#autosave) this.#tell(error);
     }
     await this.#list();
-    this.#ui?.status.focus(); // the button that had the focus was removed
   }
 
   /** Builds the content of the element, once. */
@@ -251,10 +251,11 @@ export class HoldfastStatus extends Base {
 
   /** Draws the list. A draft keeps its row, because the focus may be in it. */
   #drawDrafts(): void {
-    const list = this.#ui?.drafts;
-    if (!list) return;
+    if (!this.#ui) return;
+    const { drafts: list, status } = this.#ui;
     for (const [id, row] of this.#rows) {
       if (this.#drafts.some(({ draft }) => draft.id === id)) continue;
+      if (row.item.contains(this.shadowRoot!.activeElement)) status.focus(); // its button had the focus
       row.item.remove();
       this.#rows.delete(id);
     }

@@ -49,7 +49,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
   #leases = new Map<string, Entry>();
   #savers = new Map<number, Saver>();
   #handles = new Set<Pick<Handle, "leave">>();
-  #replaced: number[] = []; // when the runtime was, lately
+  #replaced: number[] = []; // when the runtime was, the last time first
 
   readonly #resource: string;
   readonly #token: Token | undefined;
@@ -334,8 +334,8 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
   /** A worker that fails repeatedly has a cause that another worker does not remove. */
   #mayReplace(): boolean {
     const now = performance.now();
-    this.#replaced = [...this.#replaced.filter((at) => now - at < 60_000), now];
-    return this.#replaced.length <= 3;
+    this.#replaced.unshift(now);
+    return !(now - this.#replaced[3]! < 60_000); // there may be no fourth one
   }
 
   /** Every lease and every call ends, and the page gets one event. If another runtime begins, later calls wait for it. */

@@ -11,12 +11,12 @@ export class Listeners extends Subscribers<void> {
   #told = new WeakMap<Listener, object>(); // the last event that each listener has received
 
   override addEventListener(type: string, listener: Listener | null, options?: boolean | AddEventListenerOptions): void {
+    const { once, signal } = Object(options) as AddEventListenerOptions, here = this.#here.get(type) ?? new Set(), forget = (): boolean => here.delete(listener!);
+    if (once) super.addEventListener(type, forget, options); // before the listener, which may add itself again
     super.addEventListener(type, listener, options);
-    const { once, signal } = Object(options) as AddEventListenerOptions;
     if (!listener || signal?.aborted) return;
-    const here = this.#here.get(type) ?? new Set();
     this.#here.set(type, here.add(listener));
-    signal?.addEventListener("abort", () => here.delete(listener));
+    signal?.addEventListener("abort", forget);
     const last = this.#last;
     if (last?.type !== type || this.#told.get(listener) === last) return;
     this.#told.set(listener, last);
@@ -24,8 +24,7 @@ export class Listeners extends Subscribers<void> {
       // Only if it still listens, no newer event came, and this has not ended.
       if (this.#last !== last || !here.has(listener)) return;
       if (once) this.removeEventListener(type, listener, options);
-      const event = new CustomEvent(type, { detail: last.detail() });
-      const target = { value: this };
+      const event = new CustomEvent(type, { detail: last.detail() }), target = { value: this };
       Object.defineProperties(event, { target, currentTarget: target });
       callListener(() => (typeof listener === "function" ? listener.call(this, event) : listener.handleEvent(event)));
     });
@@ -33,7 +32,7 @@ export class Listeners extends Subscribers<void> {
 
   override removeEventListener(type: string, listener: Listener | null, options?: boolean | EventListenerOptions): void {
     super.removeEventListener(type, listener, options);
-    if (listener) this.#here.get(type)?.delete(listener);
+    this.#here.get(type)?.delete(listener!);
   }
 
   /** From now on no event is repeated. */
@@ -46,7 +45,7 @@ export class Listeners extends Subscribers<void> {
   tell(type: string, detail: unknown, later: () => unknown = () => detail): void {
     if (/:(editable|readonly)$/.test(type)) { // the last one says whether the page is an editor or read-only
       const last = this.#last = { type, detail: later };
-      for (const listener of this.#here.get(type) ?? []) this.#told.set(listener, last);
+      this.#here.get(type)?.forEach((listener) => this.#told.set(listener, last));
     }
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }

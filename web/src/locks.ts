@@ -2,7 +2,6 @@
 // The checks and exceptions follow sections 3.1 and 4 of the specification (https://w3c.github.io/web-locks/).
 
 import type { LockManagerLike, LockMode } from "../holdfast";
-import { ProjectLockError } from "./errors";
 
 type Callback = (lock: { name: string; mode: LockMode } | null) => unknown;
 
@@ -27,7 +26,6 @@ export const asked = (): number => (clock.holdfast = Math.max(clock.holdfast! + 
  * still runs.
  */
 export const both = (first: Requester, second: Requester): Requester => async (request, signal, run) => {
-  const followMs = 3000; // a request with ifAvailable that holds the first lock waits so long for the second one, which may be about to be released
   const lost = new AbortController();
   const stolen = new Promise<never>((_, reject) => lost.signal.addEventListener("abort", reject));
   stolen.catch(() => undefined);
@@ -49,17 +47,17 @@ export const both = (first: Requester, second: Requester): Requester => async (r
       });
       follows = ask(request.ifAvailable).then((value) => {
         if (granted) return value;
-        // The time limit begins when the runtime has started and answered.
-        const late = AbortSignal.timeout(followMs);
+        // The second lock may be about to be released. The time limit begins when the runtime has started and answered.
+        const late = AbortSignal.timeout(3000);
         return ask(false, late).catch((failure: unknown) => {
           if (granted || !late.aborted) throw failure;
+          resolve(null); // releases the first lock
           return run(null);
         });
       });
       follows.then(resolve, reject);
     }) : run(null));
-    await follows; // also its errors
-    return value;
+    return await (follows ?? value); // also its errors
   } finally {
     lost.abort();
   }
@@ -81,7 +79,7 @@ export class Locks implements LockManagerLike {
 
   async query(): ReturnType<LockManagerLike["query"]> {
     checkActive();
-    return await this.#query() as Awaited<ReturnType<LockManagerLike["query"]>>;
+    return this.#query() as ReturnType<LockManagerLike["query"]>;
   }
 
   async request<T>(...args: unknown[]): Promise<T> {
@@ -112,8 +110,9 @@ function checkActive(): void {
 
 /** Converts and checks the options as a browser does. */
 function read(name: string, options: unknown): { request: LockRequest; signal: AbortSignal | undefined } {
-  if (options !== undefined && options !== null && typeof options !== "object" && typeof options !== "function") throw new TypeError("options must be an object");
-  const { ifAvailable = false, mode = "exclusive", signal, steal = false } = (options ?? {}) as Record<string, unknown>;
+  const given = options ?? {};
+  if (given !== Object(given)) throw new TypeError("options must be an object");
+  const { ifAvailable = false, mode = "exclusive", signal, steal = false } = given as Record<string, unknown>;
   const request = { name, mode: `${mode}`, ifAvailable: Boolean(ifAvailable), steal: Boolean(steal) };
   if (!["exclusive", "shared"].includes(request.mode)) throw new TypeError(`${request.mode} is not a lock mode`);
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw new TypeError("signal must be an AbortSignal");
@@ -126,8 +125,8 @@ function read(name: string, options: unknown): { request: LockRequest; signal: A
 
 /** The exception with which a browser would reject; errors of the callback stay unchanged. */
 function exception(failure: unknown, signal: AbortSignal | undefined): unknown {
-  if (!(failure instanceof ProjectLockError)) return failure;
-  if (failure.code === "lease-lost") return new DOMException("the lock was stolen", "AbortError");
-  if (failure.code === "aborted" && signal?.aborted) return signal.reason;
+  const { code } = Object(failure) as { code?: unknown };
+  if (code === "lease-lost") return new DOMException("the lock was stolen", "AbortError");
+  if (code === "aborted" && signal?.aborted) return signal.reason;
   return failure;
 }

@@ -54,7 +54,7 @@ export class TextEditor {
     const binding = new Binding(holdfast, () => this.#view.text, {
       ...options,
       load: (content) => { if (!ended) this.#become({ text: decoder.decode(content) }); },
-    }, () => { if (!ended) this.#become(binding.view); });
+    }, () => this.#become(binding.view));
     this.#binding = binding;
     if (this.#typed) binding.markDirty();
     this.#typed = false;
