@@ -25,8 +25,8 @@ type Files[T any] struct {
 	current atomic.Pointer[T]
 
 	mu   sync.Mutex // guards the fields below
-	seen []stamp // as they were read
-	last []stamp // as they were at the last check
+	seen []stamp    // as they were read
+	last []stamp    // as they were at the last check
 }
 
 // stamp identifies one version of a file.
@@ -35,7 +35,9 @@ type stamp struct {
 	size     int64
 }
 
-func (s stamp) equal(other stamp) bool { return s.size == other.size && s.modified.Equal(other.modified) }
+func (s stamp) equal(other stamp) bool {
+	return s.size == other.size && s.modified.Equal(other.modified)
+}
 
 // Open reads files. It fails with an error that names the file if a file cannot be read or parsed.
 func Open[T any](parse func(texts ...[]byte) (T, error), paths ...string) (*Files[T], error) {

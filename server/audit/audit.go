@@ -17,8 +17,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 )
 
 // The events.
@@ -75,34 +73,32 @@ type file interface {
 	Truncate(size int64) error
 }
 
+var errInUse = errors.New("it is in use by another server; give each server a file of its own")
+
 // Open opens or creates a log, and continues its chain. It fails while another log is open with that file: two chains in one
 // file would break each other.
 func Open(path string) (*Log, error) {
-	file, err := lockFile(path)
-	if errors.Is(err, fileutil.ErrLocked) {
-		return nil, fmt.Errorf("the audit log %s is in use by another server; give each server a file of its own", path)
-	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	l := &Log{path: path, file: file}
-	if err := l.resume(); err != nil {
-		return nil, errors.Join(fmt.Errorf("the audit log %s cannot be read: %w", path, err), file.Close())
+	if err = lockRegular(file); err == nil {
+		err = l.resume()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the audit log %s cannot be used: %w", path, err), file.Close())
 	}
 	return l, nil
 }
 
-// lockFile opens a file for one process. What is no file, such as a terminal, is shared.
-func lockFile(path string) (*os.File, error) {
-	const flags = os.O_RDWR | os.O_CREATE | os.O_APPEND
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return os.OpenFile(path, flags, 0o600)
+// lockRegular locks a file on a disk. A terminal, for example, may have several writers.
+func lockRegular(file *os.File) error {
+	info, err := file.Stat()
+	if err == nil && info.Mode().IsRegular() {
+		err = lock(file)
 	}
-	locked, err := fileutil.TryLockFile(path, flags, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	return locked.File, nil
+	return err
 }
 
 // Reopen goes on in the file that has the path of the log now, if another program has renamed the former one. The chain goes on too. After

@@ -181,7 +181,7 @@ func TestOneServerPerFile(t *testing.T) {
 	first, err := Open(path)
 	require.NoError(t, err)
 	_, err = Open(path)
-	require.ErrorContains(t, err, path+" is in use by another server")
+	require.ErrorContains(t, err, path+" cannot be used: it is in use by another server")
 	require.NoError(t, first.Write(Entry{Event: Break}, true))
 	require.NoError(t, first.Close())
 	second, err := Open(path)
