@@ -522,7 +522,7 @@ export interface Holdfast extends EventTarget {
   initAutoSave(snapshot: () => Snapshot | Promise<Snapshot>, options?: AutoSaveOptions): Promise<AutoSave>;
   /** Returns at once. `ready` settles when it is known whether this page edits; `ready` rejects as initAutoSave does. Calls made
    *  before wait for it. Text that is marked before is kept: it is saved if no content was saved before, and becomes a draft otherwise. A call of
-   *  `dispose()` before it is ready ends it cleanly: `ready` rejects with "aborted". */
+   *  `dispose()` before it is ready ends it cleanly: `ready` rejects with "aborted", unless marked text is to be saved first. */
   createAutoSave(snapshot: () => Snapshot | Promise<Snapshot>, options?: AutoSaveOptions): AutoSave;
   /**
    * One tab of the origin runs the service, and every tab calls it: make the same call in all of them, with the same `root`. The holder of a
