@@ -71,6 +71,8 @@ func TestDraftWaitsWhileThePredecessorIsNotShutOut(t *testing.T) {
 		assert.Equal(t, 1, b.State().Drafts)
 		assert.Equal(t, []string{"crashed: saved, journalled"}, storedDraft(t, shelf))
 		disk.full.Store(false)
+		w.sleep(time.Minute)
+		assert.Equal(t, []string{"saved"}, w.generations(), "this page has changed nothing")
 		require.NoError(t, b.Dispose(t.Context()))
 		assert.Equal(t, "saved, journalled", w.author("c", shelf).start().shows())
 	})
