@@ -1,0 +1,70 @@
+package locks
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+)
+
+func bounded(t *testing.T, c Config) *Table {
+	t.Helper()
+	table, err := Open(t.Context(), kvtest.Open(t), c)
+	require.NoError(t, err)
+	t.Cleanup(table.Close)
+	return table
+}
+
+// seen acquires a lease, which this server's view then shows.
+func seen(t *testing.T, table *Table, r Request) Lease {
+	t.Helper()
+	lease, err := table.Acquire(t.Context(), r)
+	require.NoError(t, err)
+	require.NoError(t, table.hear(t.Context(), lease.Token))
+	return lease
+}
+
+func ofAnn(holder string, paths ...Path) Request {
+	return Request{Paths: paths, Holder: Holder{ID: holder}, User: "ann", UserLocks: 1, TTL: time.Hour}
+}
+
+// A further slot of a place is a further lease.
+func TestSlotsCountForTheLimits(t *testing.T) {
+	slots := func(r Request) Request { r.Slots = 5; return r }
+	table := bounded(t, Config{})
+	seen(t, table, slots(ofAnn("ann-1", Path{"a"})))
+	_, err := table.Acquire(t.Context(), slots(ofAnn("ann-1", Path{"a"})))
+	require.ErrorIs(t, err, ErrTooManyOfUser)
+
+	table = bounded(t, Config{MaxHeld: 1})
+	request := Request{Paths: []Path{{"a"}}, Slots: 5, Holder: Holder{ID: "ann-1"}, TTL: time.Hour}
+	seen(t, table, request)
+	_, err = table.Acquire(t.Context(), request)
+	require.ErrorIs(t, err, ErrTooMany)
+}
+
+// A page of a user at the limit is loaded again. It gets the lock that the former page has left, at any of the paths and under any of the
+// ids of its browser.
+func TestAUserAtTheLimitReplacesALease(t *testing.T) {
+	table := bounded(t, Config{})
+	last := seen(t, table, ofAnn("ann-1", Path{"b"}))
+	again := ofAnn("ann-2", Path{"a"}, Path{"b"})
+	again.Former = []string{"ann-1"}
+	again.Fresh = true
+	next := seen(t, table, again)
+	assert.Greater(t, next.Token, last.Token)
+
+	again = ofAnn("ann-1", Path{"b", "c"})
+	again.Former = []string{"ann-2"}
+	again.Exact = true
+	_, err := table.Acquire(t.Context(), again)
+	var left *LeftError
+	require.ErrorAs(t, err, &left)
+	again.Replace = left.Tokens
+	seen(t, table, again)
+	_, err = table.Acquire(t.Context(), ofAnn("ann-1", Path{"d"}))
+	require.ErrorIs(t, err, ErrTooManyOfUser)
+}
