@@ -38,7 +38,7 @@ func (t *Table) withinLimits(own *ticket, r Request) error {
 	case ofHolder:
 		return ErrTooMany
 	}
-	if r.Wait > 0 && c.MaxWaiting > 0 && waiting >= c.MaxWaiting {
+	if r.Wait > 0 && c.MaxWaiting > 0 && waiting >= c.MaxWaiting && !m.waits(own) {
 		return ErrTooMany
 	}
 	return nil
@@ -50,6 +50,11 @@ func (m *mirror) takesPlace(own *ticket, r Request) bool {
 	return slices.ContainsFunc(claims, func(s storedLease) bool {
 		return r.supersedes(s) && (r.Exact || r.Fresh && !s.Exact || s.key == own.home())
 	})
+}
+
+// waits reports whether an earlier request with the ticket is in the queue, which this one replaces.
+func (m *mirror) waits(own *ticket) bool {
+	return own.named() && m.graph.AnyTicket(own.Holder, func(lease string) bool { return m.tickets[lease].Ticket == own.Ticket })
 }
 
 // remembersMuch reports whether the store remembers the maximum number of tickets of a holder.

@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -67,4 +68,35 @@ func TestAUserAtTheLimitReplacesALease(t *testing.T) {
 	seen(t, table, again)
 	_, err = table.Acquire(t.Context(), ofAnn("ann-1", Path{"d"}))
 	require.ErrorIs(t, err, ErrTooManyOfUser)
+}
+
+// The connection of a waiter breaks, and no server notices. The client that asks again with the ticket is the same waiter.
+func TestAWaiterThatComesAgainCountsOnce(t *testing.T) {
+	table := bounded(t, Config{MaxWaiting: 1})
+	seen(t, table, Request{Paths: []Path{{"a"}, {"b"}}, Holder: Holder{ID: "ann"}, TTL: time.Hour})
+	ctx, leave := context.WithCancel(t.Context())
+	wait := func(ticket, place string) (queued chan struct{}, outcome chan error) {
+		queued, outcome = make(chan struct{}), make(chan error, 1)
+		r := Request{Paths: []Path{{place}}, Holder: Holder{ID: "bob"}, TTL: time.Hour, Wait: time.Hour, Ticket: ticket}
+		r.Queued = func() { close(queued) }
+		go func() {
+			_, err := table.Acquire(ctx, r)
+			outcome <- err
+		}()
+		return queued, outcome
+	}
+	queued, first := wait("t", "a")
+	<-queued
+	require.NoError(t, table.hearAll(t.Context()))
+	_, other := wait("u", "b")
+	require.ErrorIs(t, <-other, ErrTooMany)
+	queued, again := wait("t", "a")
+	select {
+	case <-queued:
+	case err := <-again:
+		require.NoError(t, err, "the waiter counts twice")
+	}
+	require.ErrorIs(t, <-first, ErrReplaced)
+	leave()
+	require.ErrorIs(t, <-again, context.Canceled)
 }
