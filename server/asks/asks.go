@@ -42,7 +42,8 @@ var (
 	// ErrNotAsked means that no client asks for the lock now.
 	ErrNotAsked = errors.New("nobody asks for this lock now")
 
-	errOver = errors.New("the question is over")
+	errOver  = errors.New("the question is over")
+	errMoved = errors.New("the lock has another holder")
 )
 
 // RefusedError is the answer of a holder that keeps the lock.
@@ -98,9 +99,22 @@ func New(store *kv.Store, table *locks.Table, record func(document string, a Ask
 // *[RefusedError], [ErrBusy], the errors of [locks.Table.Acquire], and [ErrTimeout] when the holder does not answer
 // within grace. When ctx ends, the question is withdrawn.
 func (d *Desk) Ask(ctx context.Context, r locks.Request, grace time.Duration) (locks.Lease, error) {
+	for until := time.Now().Add(grace); ; {
+		lease, err := d.askHolder(ctx, r, time.Until(until))
+		if !errors.Is(err, errMoved) {
+			return lease, err
+		}
+	}
+}
+
+// askHolder is Ask. It fails with errMoved if another client gets the lock before the asker is in the queue.
+func (d *Desk) askHolder(ctx context.Context, r locks.Request, grace time.Duration) (locks.Lease, error) {
 	q, needed, err := d.pose(ctx, r)
 	if err != nil {
 		return locks.Lease{}, err
+	}
+	if !needed && q.held.Token == 0 {
+		return d.acquire(ctx, r, grace)
 	}
 	if !needed {
 		r.Wait = grace
@@ -160,7 +174,11 @@ func (d *Desk) await(ctx context.Context, r locks.Request, q question, grace tim
 			return // the request lost its place in the queue and got it back
 		}
 		announced = true
-		if err := d.announce(asking, q); err != nil {
+		told, err := d.announce(asking, q)
+		if err == nil && !told {
+			err = d.moved(asking, r, q)
+		}
+		if err != nil {
 			end(err)
 		}
 	}
@@ -175,6 +193,8 @@ func failure(ctx context.Context, cause, err error) (Outcome, error) {
 	switch {
 	case ctx.Err() != nil:
 		return Cancelled, context.Cause(ctx)
+	case errors.Is(cause, errMoved):
+		return "", errMoved // nobody has received the question
 	case errors.As(cause, new(*RefusedError)):
 		return Refused, cause
 	case errors.Is(cause, ErrTimeout), errors.Is(err, locks.ErrTimeout):
@@ -237,11 +257,11 @@ func release(ctx context.Context, lease *kv.Lease) {
 	_ = lease.Close(ctx)
 }
 
-// announce records the event of a question, so that the holder receives it. If the lock has ended, it does nothing:
-// no consent is needed.
-func (d *Desk) announce(ctx context.Context, q question) error {
-	_, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Holds(prefix+q.document, q.ask.encode()), q.held.Stands()}, Then: d.record(q.document, q.ask, "")})
-	return err
+// announce records the event of a question, so that the holder receives it, and reports whether it did. If the lock has ended, it
+// does nothing: no consent is needed, unless somebody else has the lock now.
+func (d *Desk) announce(ctx context.Context, q question) (bool, error) {
+	result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Holds(prefix+q.document, q.ask.encode()), q.held.Stands()}, Then: d.record(q.document, q.ask, "")})
+	return result.Held, err
 }
 
 // follow waits for the holder's answer. It ends the asker's waiting on a refusal or without an answer.
