@@ -28,17 +28,23 @@ func (t *Table) withinLimits(own *ticket, r Request) error {
 	c, m := t.config, t.mirror
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	held, waiting := m.graph.Count(own.Holder)
-	ofUser := r.User != "" && r.UserLocks > 0 && m.users[r.User] >= r.UserLocks
-	ofHolder := c.MaxHeld > 0 && held >= c.MaxHeld
-	switch {
-	case (ofUser || ofHolder) && m.takesPlace(own, r):
-	case ofUser:
-		return ErrTooManyOfUser
-	case ofHolder:
+	if err := t.mayHold(own); err != nil && !m.takesPlace(own, r) {
+		return err
+	}
+	_, waiting := m.graph.Count(own.Holder)
+	if r.Wait > 0 && c.MaxWaiting > 0 && waiting >= c.MaxWaiting && !m.waits(own) {
 		return ErrTooMany
 	}
-	if r.Wait > 0 && c.MaxWaiting > 0 && waiting >= c.MaxWaiting && !m.waits(own) {
+	return nil
+}
+
+// mayHold returns an error if the holder of a ticket, or its user, has as many leases as it may. The caller holds the mirror's mutex.
+func (t *Table) mayHold(own *ticket) error {
+	held, _ := t.mirror.graph.Count(own.Holder)
+	switch {
+	case own.User != "" && own.userLocks > 0 && t.mirror.users[own.User] >= own.userLocks:
+		return ErrTooManyOfUser
+	case t.config.MaxHeld > 0 && held >= t.config.MaxHeld:
 		return ErrTooMany
 	}
 	return nil

@@ -100,3 +100,33 @@ func TestAWaiterThatComesAgainCountsOnce(t *testing.T) {
 	leave()
 	require.ErrorIs(t, <-again, context.Canceled)
 }
+
+// A user waits for more locks than it may hold. It gets as many as it may, one after the other.
+func TestWaitersPassNoLimit(t *testing.T) {
+	for name, config := range map[string]Config{"user": {}, "holder": {MaxHeld: 1}} {
+		t.Run(name, func(t *testing.T) {
+			table := bounded(t, config)
+			held := map[string]Lease{}
+			outcomes := map[string]chan error{"a": make(chan error, 1), "b": make(chan error, 1)}
+			for place, outcome := range outcomes {
+				held[place] = seen(t, table, Request{Paths: []Path{{place}}, Holder: Holder{ID: place}, TTL: time.Hour})
+				r := ofAnn("ann-1", Path{place})
+				if r.Wait = time.Hour; name == "holder" {
+					r.User = ""
+				}
+				queued := make(chan struct{})
+				r.Queued = func() { close(queued) }
+				go func() {
+					_, err := table.Acquire(t.Context(), r)
+					outcome <- err
+				}()
+				<-queued
+			}
+			require.NoError(t, table.Release(t.Context(), held["a"].ID, "a"))
+			require.NoError(t, <-outcomes["a"])
+			require.NoError(t, table.hearAll(t.Context()))
+			require.NoError(t, table.Release(t.Context(), held["b"].ID, "b"))
+			require.ErrorIs(t, <-outcomes["b"], map[string]error{"user": ErrTooManyOfUser, "holder": ErrTooMany}[name])
+		})
+	}
+}
