@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
@@ -23,6 +24,13 @@ func (d *Desk) acquire(ctx context.Context, r locks.Request, grace time.Duration
 	}
 	r.Wait = grace
 	return d.table.Acquire(ctx, r)
+}
+
+// announce records the event of a question, so that the holder receives it, and reports whether it did. If the lock has ended, it
+// does nothing: no consent is needed, unless somebody else has the lock now.
+func (d *Desk) announce(ctx context.Context, q question) (bool, error) {
+	result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Holds(prefix+q.document, q.ask.encode()), q.held.Stands()}, Then: d.record(q.document, q.ask, "")})
+	return result.Held, err
 }
 
 // moved returns errMoved if the lock of an open question ended and another client got it before the asker was in the queue: that
