@@ -3,10 +3,12 @@ package server_test
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -180,4 +182,41 @@ func TestSlowUploadGetsItsAnswer(t *testing.T) {
 	_, err := u.Write([]byte("late"))
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, u.status(t))
+}
+
+// A refused body that arrives slowly gets its answer too, and so does one that is too long.
+func TestRefusedSlowUploadGetsItsAnswer(t *testing.T) {
+	t.Parallel()
+	const large, limit = 1 << 20, 300 * time.Millisecond
+	s := start(t, func(c *server.Config) { c.MaxContent = large })
+	token := s.as(t, "ann").lock("r")
+	slow := httptest.NewUnstartedServer(s.Handler())
+	slow.Config.WriteTimeout = limit
+	slow.Start()
+	t.Cleanup(slow.Close)
+	secret := s.as(t, "ann").secret
+	for _, c := range []struct {
+		token, size int64
+		status      int
+	}{{token + 1000, large, http.StatusConflict}, {token, -1, http.StatusRequestEntityTooLarge}} {
+		body, rest := io.Pipe()
+		go func() {
+			_, _ = rest.Write(make([]byte, large/2))
+			time.Sleep(2 * limit)
+			_, _ = rest.Write(make([]byte, large/2))
+			if c.size < 0 {
+				_, _ = rest.Write([]byte("more"))
+			}
+			_ = rest.Close()
+		}()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, slow.URL+contentOf("r"), body)
+		require.NoError(t, err)
+		r.ContentLength = c.size
+		r.Header.Set("Authorization", "Bearer "+secret)
+		r.Header.Set("Holdfast-Token", strconv.FormatInt(c.token, 10))
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		_ = answer.Body.Close()
+		assert.Equal(t, c.status, answer.StatusCode)
+	}
 }

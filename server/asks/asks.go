@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/locks"
 )
@@ -30,6 +31,8 @@ const AcceptLimit = 15 * time.Second
 const (
 	// askTTL is how long a question outlives the server of its asker.
 	askTTL = 10 * time.Second
+	// againAfter is the pause before a look at a question after the store has failed.
+	againAfter = 100 * time.Millisecond
 	// endLimit limits the time to remove a question.
 	endLimit = 5 * time.Second
 )
@@ -42,7 +45,8 @@ var (
 	// ErrNotAsked means that no client asks for the lock now.
 	ErrNotAsked = errors.New("nobody asks for this lock now")
 
-	errOver = errors.New("the question is over")
+	errOver  = errors.New("the question is over")
+	errMoved = errors.New("the lock has another holder")
 )
 
 // RefusedError is the answer of a holder that keeps the lock.
@@ -98,9 +102,22 @@ func New(store *kv.Store, table *locks.Table, record func(document string, a Ask
 // *[RefusedError], [ErrBusy], the errors of [locks.Table.Acquire], and [ErrTimeout] when the holder does not answer
 // within grace. When ctx ends, the question is withdrawn.
 func (d *Desk) Ask(ctx context.Context, r locks.Request, grace time.Duration) (locks.Lease, error) {
+	for until := time.Now().Add(grace); ; {
+		lease, err := d.askHolder(ctx, r, time.Until(until))
+		if !errors.Is(err, errMoved) {
+			return lease, err
+		}
+	}
+}
+
+// askHolder is Ask. It fails with errMoved if another client gets the lock before the asker is in the queue.
+func (d *Desk) askHolder(ctx context.Context, r locks.Request, grace time.Duration) (locks.Lease, error) {
 	q, needed, err := d.pose(ctx, r)
 	if err != nil {
 		return locks.Lease{}, err
+	}
+	if !needed && q.held.Token == 0 {
+		return d.acquire(ctx, r, grace)
 	}
 	if !needed {
 		r.Wait = grace
@@ -160,7 +177,11 @@ func (d *Desk) await(ctx context.Context, r locks.Request, q question, grace tim
 			return // the request lost its place in the queue and got it back
 		}
 		announced = true
-		if err := d.announce(asking, q); err != nil {
+		told, err := d.announce(asking, q)
+		if err == nil && !told {
+			err = d.moved(asking, r, q)
+		}
+		if err != nil {
 			end(err)
 		}
 	}
@@ -175,6 +196,8 @@ func failure(ctx context.Context, cause, err error) (Outcome, error) {
 	switch {
 	case ctx.Err() != nil:
 		return Cancelled, context.Cause(ctx)
+	case errors.Is(cause, errMoved):
+		return "", errMoved // nobody has received the question
 	case errors.As(cause, new(*RefusedError)):
 		return Refused, cause
 	case errors.Is(cause, ErrTimeout), errors.Is(err, locks.ErrTimeout):
@@ -237,20 +260,17 @@ func release(ctx context.Context, lease *kv.Lease) {
 	_ = lease.Close(ctx)
 }
 
-// announce records the event of a question, so that the holder receives it. If the lock has ended, it does nothing:
-// no consent is needed.
-func (d *Desk) announce(ctx context.Context, q question) error {
-	_, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Holds(prefix+q.document, q.ask.encode()), q.held.Stands()}, Then: d.record(q.document, q.ask, "")})
-	return err
-}
-
 // follow waits for the holder's answer. It ends the asker's waiting on a refusal or without an answer.
 func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, q question, grace time.Duration) {
 	var accepted atomic.Bool
 	silence := time.AfterFunc(grace, func() {
 		// The store decides: an answer that it has may still be on its way to this server. The answer may also arrive while this
 		// function runs, and then the time for it no longer counts.
-		if d.remove(ctx, q.document, q.ask, TimedOut, Ask.unanswered) && !accepted.Load() {
+		gone, err := d.remove(ctx, q.document, q.ask, TimedOut, Ask.unanswered)
+		for err != nil && wait.For(ctx, againAfter) == nil {
+			gone, err = d.remove(ctx, q.document, q.ask, TimedOut, Ask.unanswered)
+		}
+		if gone && !accepted.Load() {
 			end(ErrTimeout)
 		}
 	})
@@ -284,27 +304,27 @@ func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, q questi
 	}
 }
 
-// end removes a question, even after ctx has ended.
+// end removes a question, even after ctx has ended. If that fails, the key ends with its lease, and a question about a former lock
+// counts as closed.
 func (d *Desk) end(ctx context.Context, document string, a Ask, outcome Outcome) {
-	d.remove(context.WithoutCancel(ctx), document, a, outcome, func(Ask) bool { return true })
+	_, _ = d.remove(context.WithoutCancel(ctx), document, a, outcome, func(Ask) bool { return true })
 }
 
-// remove removes a question if may approves of what the holder answered so far. It reports whether the question is
-// gone, or cannot be looked at.
-func (d *Desk) remove(ctx context.Context, document string, a Ask, outcome Outcome, may func(Ask) bool) bool {
+// remove removes a question if may approves of what the holder answered so far. It reports whether the question is gone.
+func (d *Desk) remove(ctx context.Context, document string, a Ask, outcome Outcome, may func(Ask) bool) (gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, endLimit)
 	defer cancel()
 	for {
 		e, _, err := d.store.Get(ctx, prefix+document)
 		if err != nil {
-			return true // the key ends with its lease, and a question about a former lock counts as closed
+			return false, err
 		}
 		now, ok := decode(e)
 		switch {
 		case !e.Found() || !ok || now.ID != a.ID:
-			return true
+			return true, nil
 		case !may(now):
-			return false
+			return false, nil
 		}
 		ops := []kv.Op{kv.Delete(prefix + document)}
 		if outcome != "" {
@@ -315,7 +335,7 @@ func (d *Desk) remove(ctx context.Context, document string, a Ask, outcome Outco
 			d.Ended(document, result.Revision)
 		}
 		if err != nil || result.Held {
-			return true
+			return result.Held, err
 		}
 	}
 }

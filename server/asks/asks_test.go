@@ -102,6 +102,25 @@ func TestAcceptedWhileTheEndOfTheGraceIsChecked(t *testing.T) {
 	})
 }
 
+// The holder accepts in time, and the asker's server hears of it later. When the time for an answer ends, the store does not answer for a
+// moment. The asker gets the lock.
+func TestAcceptedWhileTheStoreDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := ask(t, 100*time.Millisecond)
+		time.Sleep(grace - 10*time.Millisecond)
+		require.NoError(t, s.answers.Accept(t.Context(), s.holder))
+		lost := make(chan struct{})
+		close(lost)
+		s.reads.Store(&lost)
+		time.Sleep(20 * time.Millisecond)
+		s.reads.Store(nil)
+		time.Sleep(AcceptLimit - time.Second)
+		require.Empty(t, s.outcome, "the asker does not wait for the holder, who saves")
+		require.NoError(t, s.table.Release(t.Context(), s.lease.ID, "ann"))
+		require.NoError(t, <-s.outcome)
+	})
+}
+
 // A question that nobody answered is over, so a later answer is refused.
 func TestAcceptedTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -15,6 +15,8 @@ func (a *API) ReadContent(w http.ResponseWriter, r *http.Request, may func() err
 	if r.ContentLength > a.MaxContent {
 		return nil, nil, errTooLarge
 	}
+	// The time for the response, be it an error, begins after the body. The listener's began with the header.
+	defer func() { _ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(a.WriteLimit)) }()
 	end = func() {}
 	body := http.MaxBytesReader(w, r.Body, a.MaxContent)
 	if r.ContentLength < 0 || r.ContentLength > maxBody {
@@ -33,8 +35,6 @@ func (a *API) ReadContent(w http.ResponseWriter, r *http.Request, may func() err
 		end()
 		return nil, nil, bodyError(err)
 	}
-	// The time for the response begins now. The listener's began with the header.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(a.WriteLimit))
 	return data, end, nil
 }
 

@@ -2,25 +2,15 @@ package locks
 
 import (
 	"context"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
 // mayHaveMore returns an error if the holder of a ticket, or its user, has reached a limit.
 func (t *Table) mayHaveMore(ctx context.Context, own *ticket, r Request) error {
-	t.mirror.mu.Lock()
-	held, waiting := t.mirror.graph.Count(own.Holder)
-	ofUser := t.mirror.users[r.User]
-	if mine := t.mirror.homes[own.keys()[0]]; mine != nil && mine.Holder == own.Holder {
-		ofUser, held = 0, 0 // the request repeats or replaces this lease
-	}
-	t.mirror.mu.Unlock()
-	if r.User != "" && r.UserLocks > 0 && ofUser >= r.UserLocks {
-		return ErrTooManyOfUser
-	}
-	c := t.config
-	if c.MaxHeld > 0 && held >= c.MaxHeld || r.Wait > 0 && c.MaxWaiting > 0 && waiting >= c.MaxWaiting {
-		return ErrTooMany
+	if err := t.withinLimits(own, r); err != nil {
+		return err
 	}
 	if !own.named() || !t.remembersMuch(own.Holder) {
 		return nil
@@ -31,6 +21,46 @@ func (t *Table) mayHaveMore(ctx context.Context, own *ticket, r Request) error {
 		err = ErrTooManyTickets
 	}
 	return err
+}
+
+// withinLimits checks the limits of leases and of waiting requests, from this server's view.
+func (t *Table) withinLimits(own *ticket, r Request) error {
+	c, m := t.config, t.mirror
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := t.mayHold(own); err != nil && !m.takesPlace(own, r) {
+		return err
+	}
+	_, waiting := m.graph.Count(own.Holder)
+	if r.Wait > 0 && c.MaxWaiting > 0 && waiting >= c.MaxWaiting && !m.waits(own) {
+		return ErrTooMany
+	}
+	return nil
+}
+
+// mayHold returns an error if the holder of a ticket, or its user, has as many leases as it may. The caller holds the mirror's mutex.
+func (t *Table) mayHold(own *ticket) error {
+	held, _ := t.mirror.graph.Count(own.Holder)
+	switch {
+	case own.User != "" && own.userLocks > 0 && t.mirror.users[own.User] >= own.userLocks:
+		return ErrTooManyOfUser
+	case t.config.MaxHeld > 0 && held >= t.config.MaxHeld:
+		return ErrTooMany
+	}
+	return nil
+}
+
+// takesPlace reports whether a request repeats or replaces a lease of its holder, so that it adds none.
+func (m *mirror) takesPlace(own *ticket, r Request) bool {
+	claims, _ := m.inTheWay(own.claim)
+	return slices.ContainsFunc(claims, func(s storedLease) bool {
+		return r.supersedes(s) && (r.Exact || r.Fresh && !s.Exact || s.key == own.home())
+	})
+}
+
+// waits reports whether an earlier request with the ticket is in the queue, which this one replaces.
+func (m *mirror) waits(own *ticket) bool {
+	return own.named() && m.graph.AnyTicket(own.Holder, func(lease string) bool { return m.tickets[lease].Ticket == own.Ticket })
 }
 
 // remembersMuch reports whether the store remembers the maximum number of tickets of a holder.

@@ -34,15 +34,16 @@ type ticket struct {
 	// Visit distinguishes the requests with the same stub: only the last one is granted.
 	Visit string `json:"visit"`
 
-	first  int64  // a place independent of the arrival, see [Request.First]; 0 for none
-	joined int64  // the revision of the visit; 0 outside the queue
-	must   int64  // the revision that this server's view must reach before the next try
-	stub   string // its key
-	text   []byte // the stored text
+	first     int64  // a place independent of the arrival, see [Request.First]; 0 for none
+	joined    int64  // the revision of the visit; 0 outside the queue
+	must      int64  // the revision that this server's view must reach before the next try
+	stub      string // its key
+	text      []byte // the stored text
+	userLocks int    // see [Request.UserLocks]
 }
 
 func newTicket(r Request, at time.Time) *ticket {
-	t := &ticket{claim: newClaim(r, at)}
+	t := &ticket{claim: newClaim(r, at), userLocks: r.UserLocks}
 	if r.First {
 		t.goBefore(front)
 	}

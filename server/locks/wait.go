@@ -121,7 +121,7 @@ func (t *Table) lookAhead(own *ticket, w *waiting) (free bool, err error) {
 	ahead := m.graph.Ahead(own.Lease)
 	if ahead.Free() {
 		own.Slot = ahead.Slot
-		return true, nil
+		return true, t.mayHold(own) // it may have got others meanwhile
 	}
 	if ahead.Ticket != nil {
 		m.notifiers.await(w, ticketEvent(ahead.Ticket.ID))

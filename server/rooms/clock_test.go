@@ -56,3 +56,44 @@ func TestAWrongClockClosesNoRoom(t *testing.T) {
 	require.NoError(t, wrong.sweeper.closeIdle(t.Context()))
 	assert.NotEmpty(t, keys(t, store, roomPrefix)[id])
 }
+
+// The clock of the server that changed a room was a day ahead. A server that reads the room at its start closes it when it has been
+// idle for long enough.
+func TestATimeAheadKeepsNoRoom(t *testing.T) {
+	store := kvtest.Open(t)
+	ahead := start(t, Config{Store: store, Now: func() time.Time { return time.Now().Add(24 * time.Hour) }})
+	ann := connect(t, ahead)
+	id := ann.create("Ann")
+	ann.info()
+	clock := &fakeClock{at: time.Now()}
+	right := start(t, Config{Store: store, Now: clock.now})
+	eventually(t, "the room is seen", func() bool {
+		p := right.sweeper.seen
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.updates[id] != nil
+	})
+	require.NoError(t, right.sweeper.closeIdle(t.Context()))
+	assert.NotEmpty(t, keys(t, store, roomPrefix)[id])
+	clock.advance(31 * time.Minute)
+	require.NoError(t, right.sweeper.closeIdle(t.Context()))
+	assert.Empty(t, keys(t, store, roomPrefix)[id])
+}
+
+// The clock of the server that changed a room was an hour behind. A server that starts does not close the room, which has just been used.
+func TestATimeBehindClosesNoRoom(t *testing.T) {
+	store := kvtest.Open(t)
+	behind := start(t, Config{Store: store, Now: func() time.Time { return time.Now().Add(-time.Hour) }})
+	ann := connect(t, behind)
+	id := ann.create("Ann")
+	ann.info()
+	right := start(t, Config{Store: store})
+	eventually(t, "the room is seen", func() bool {
+		p := right.sweeper.seen
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.updates[id] != nil
+	})
+	require.NoError(t, right.sweeper.closeIdle(t.Context()))
+	assert.NotEmpty(t, keys(t, store, roomPrefix)[id])
+}

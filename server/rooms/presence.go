@@ -213,14 +213,12 @@ func (p *presence) orphan(token string, since time.Time) {
 	}
 }
 
-// updated records a change of a room: by this machine's clock, or one that was read at the start by its stored time, which
-// another clock may have measured.
+// updated records a change of a room, by this machine's clock. A room that is read at the start counts as changed then: another
+// clock has measured its stored time.
 func (p *presence) updated(room string, e kv.Entry, _ time.Time) {
-	at, err := decodeTime(e.Value)
-	if err != nil {
+	at := p.clock()
+	if _, err := decodeTime(e.Value); err != nil {
 		at = time.Time{} // the time cannot be read; the room counts as idle
-	} else if p.read[updatePrefix] {
-		at = p.clock()
 	}
 	u := p.updates[room]
 	if u != nil && u.revision == e.Modified {

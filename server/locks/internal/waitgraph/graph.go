@@ -151,6 +151,18 @@ func (g *Graph) Count(name string) (held, waiting int) {
 	return 0, 0
 }
 
+// AnyTicket reports whether f returns true for the ID of one of an owner's tickets.
+func (g *Graph) AnyTicket(name string, f func(id string) bool) bool {
+	if o := g.owners[name]; o != nil {
+		for t := range o.waiting {
+			if f(t.ID) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Way describes the conflicts with a request. If the request may go ahead, only Slot is set.
 type Way struct {
 	// Ticket is the last conflicting ticket ahead in line.
