@@ -53,6 +53,18 @@ func TestErrorsOfTheServer(t *testing.T) {
 	assert.ElementsMatch(t, unique(codes), unique(documented))
 }
 
+// The table of codes lists every error that a socket of a room gets.
+func TestErrorsOfRooms(t *testing.T) {
+	text, err := os.ReadFile("../../docs/rooms.md")
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(string(text), "| Code | Meaning |")
+	source, err := os.ReadFile("../../server/rooms/refusal.go")
+	require.NoError(t, err)
+	codes := firsts(`&refusal\{"([a-z_]+)"`, string(source))
+	require.NotEmpty(t, codes)
+	assert.ElementsMatch(t, unique(codes), unique(firsts("(?m)^\\| `([a-z_]+)` \\|", table)))
+}
+
 func unique(names []string) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
