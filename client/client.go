@@ -25,7 +25,8 @@ type Config struct {
 	Token func(context.Context) (string, error)
 	// Name is shown to others as the holder, in 1 to 64 characters. A server with users shows the user's name instead.
 	Name string
-	// Patience is for how long a request is repeated that got no answer, or one that promises a later success. Default 10 s.
+	// Patience is for how long a request is repeated that got no answer, or one that promises a later success. Default 10 s. An acquisition
+	// with a longer Wait is repeated until that is over.
 	Patience time.Duration
 	// HTTP sends the requests. Default a client of its own. Redirects are not followed, because they would carry the key elsewhere.
 	HTTP *http.Client

@@ -189,6 +189,23 @@ func TestServerSaysThatTheLeaseHasEnded(t *testing.T) {
 	}
 }
 
+// An acquisition that waits keeps its place over a server that is away for longer than the patience.
+func TestWaitOutlastsThePatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &network{answer: func(string, map[string]any) (int, any, error) { return 0, nil, errCut }}
+		c := n.client(t)
+		begun := time.Now()
+		_, err := c.Acquire(t.Context(), client.Request{Document: "plan", Wait: time.Minute})
+		require.ErrorIs(t, err, client.ErrUnreachable)
+		assert.GreaterOrEqual(t, time.Since(begun), time.Minute)
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		_, err = c.Acquire(ctx, client.Request{Document: "plan", Wait: client.Forever})
+		require.ErrorIs(t, err, client.ErrAborted)
+		require.NoError(t, c.Close(t.Context()))
+	})
+}
+
 func TestPatienceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, silence := range []func() (int, any, error){

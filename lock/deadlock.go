@@ -41,8 +41,8 @@ func conflict(held, want Want) bool {
 
 func exclusive(w Want) Want { return Want{w.Name, Exclusive} }
 
-// waits registers a request that waits, which it makes report its progress. It looks for deadlocks until done is called,
-// and ends the acquisition if it is the victim of one.
+// waits registers a waiting request, and lets it report its progress to the search for deadlocks. The search runs until the caller calls
+// done. It ends the acquisition if it chooses it as the victim of a deadlock.
 func (a *acquisition) waits(ctx context.Context, r *arbitration) (done func()) {
 	m, t := a.m, r.target
 	g := &waitgraph.Wait[Want]{ID: a.opts.LeaseID, Since: m.config.Clock.Now().Wall, Around: a.within.holdsAround(), End: func() { a.end(t.deadlocked()) },
@@ -105,7 +105,7 @@ func (m *Manager) selfWait(a *acquisition, t *target) (found *heldLease) {
 	return found
 }
 
-// lists reports whether a Locker reported a want.
+// lists reports whether the list of a Locker has an entry for a want.
 func lists(infos []Info, w Want) bool {
 	for _, i := range infos {
 		if i.Name == w.Name && i.Mode == w.Mode {

@@ -16,14 +16,14 @@ const (
 )
 
 const (
-	// hearing is how long a query waits for answers. A client that left a question unanswered is not waited for until
-	// it answers again.
+	// hearing is how long a query waits for answers. A query does not wait for a client that left an earlier question
+	// unanswered, until that client answers again.
 	hearing = 100 * time.Millisecond
 	// doubtful is the time after which a query checks whether the clients that have not answered live.
 	doubtful = 10 * time.Millisecond
 )
 
-// questions are the ones that this client asks other clients before a settled query. It needs no mutex, see requests.
+// questions has the questions that this client asks other clients before a settled query. It needs no mutex, see requests.
 type questions struct {
 	name    string // of this client in its questions
 	hearing time.Duration

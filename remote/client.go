@@ -126,7 +126,7 @@ func (l *client) askedFor(t target) (*question, <-chan struct{}) {
 // final reports an error of this side, which no later answer of the server changes.
 func final(err error) bool { return errors.As(err, new(*lock.Error)) }
 
-// carry asks the holder. The page that asked gets the answer, too.
+// carry sends the request that asks the holder to hand over. The page that asked the question gets the answer, too.
 func (l *client) carry(ctx context.Context, q *question, t target, a *acquisition) (Reply, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

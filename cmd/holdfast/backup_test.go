@@ -37,7 +37,7 @@ func TestBackupAndRestore(t *testing.T) {
 
 	made := root.run("", "backup", file)
 	require.Equal(t, 0, made.code, made.stderr)
-	assert.Regexp(t, `2 contents with 4 bytes, and a store of \d+ bytes`, made.stdout)
+	assert.Regexp(t, `2 files with 4 bytes of contents, and a store of \d+ bytes`, made.stdout)
 	info, err := os.Stat(file)
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o600), info.Mode(), "it has everything")

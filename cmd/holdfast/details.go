@@ -5,7 +5,7 @@ var details = map[string]string{
 	"serve": "Each flag is also an environment variable, and a line of the file that --config names: --data-dir is HOLDFAST_DATA_DIR and \"data-dir PATH\".\nThe command line overrides the environment, and the environment overrides the file.",
 	"lock": `CMD gets HOLDFAST_TOKEN and HOLDFAST_SESSION in its environment, and the server and the API key of this command, so that "holdfast put" in CMD
 writes under the lock. Several DOCs are locked all together or not at all. When the lock is lost, CMD and the processes that it has started get SIGTERM, and
-SIGKILL after --grace. SIGTERM, SIGHUP, SIGINT and SIGQUIT go to CMD.
+SIGKILL after --grace. SIGTERM, SIGHUP, SIGINT and SIGQUIT go to CMD. The command waits for --wait even if the server cannot be reached.
 
   holdfast lock plan --wait 30s -- ./import.sh
   holdfast lock /workers --slots 3 -- ./worker
@@ -14,7 +14,7 @@ Exit codes:
   the exit code of CMD, or 128 and the number of the signal that ended it
   1    the lock was not granted in time (--conflict-exit-code), or another failure
   2    wrong usage
-  69   the server cannot be reached
+  69   the server cannot be reached within --wait and --patience
   75   the lock was lost, so CMD was ended
   77   the server needs a key, or does not allow it
   126  CMD cannot be run

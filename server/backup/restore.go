@@ -99,7 +99,7 @@ func (r *restore) compare(s *kv.Store, sum Summary) error {
 	})
 }
 
-// String is one sentence.
+// String is one sentence. One of the files is the mark of the store of contents.
 func (s Summary) String() string {
-	return fmt.Sprintf("%d contents with %d bytes, and a store of %d bytes, of %s", s.Blobs, s.BlobBytes, s.StoreBytes, s.At.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%d files with %d bytes of contents, and a store of %d bytes, of %s", s.Blobs, s.BlobBytes, s.StoreBytes, s.At.UTC().Format(time.RFC3339))
 }

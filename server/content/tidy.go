@@ -26,10 +26,10 @@ const (
 	OrphanAge = time.Hour
 	// page is the number of names per read.
 	page = 500
-	// garbagePage is the same for garbage. For each read, etcd counts all garbage that is left, so many names share that cost.
+	// garbagePage is the number of names of garbage per read. It is larger, because etcd counts all garbage that is left at each read.
 	garbagePage = 5000
-	// deletionsAtOnce is the number of blobs that are deleted together. A disk that is busy with saves takes milliseconds for
-	// each, and a bucket always does: one after the other, fewer would be deleted than busy documents drop.
+	// deletionsAtOnce is the number of blobs that are deleted together. A bucket, and a disk that is busy with saves, take
+	// milliseconds for each. One after the other, the server would delete fewer blobs than busy documents drop.
 	deletionsAtOnce = 32
 	// deletionsPerCommit is the number of deletions after which one transaction records them. On a server at its limit, each transaction
 	// waits for those of saves, and with fewer deletions in each the garbage would grow.
@@ -143,8 +143,8 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return cmp.Or(err, failed)
 }
 
-// markSwept makes every transaction fail that names a blob, unless one has named it. The clock of its writer may be behind this one's, so
-// the blob may be new. The marks end with their lease.
+// markSwept marks a blob that no transaction has named, so that each later transaction that names it fails. The blob may be new although it
+// looks old, because the clock of its writer may be behind this server's. The marks end with their lease.
 func (s *Store) markSwept(ctx context.Context, blob string, marks *kv.Lease) (marked bool, err error) {
 	result, err := s.KV.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Absent(blobPrefix + blob)}, Then: []kv.Op{kv.PutBound(sweptPrefix+blob, nil, marks)}})
 	return result.Held, err

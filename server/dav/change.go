@@ -320,8 +320,8 @@ func (g *right) removeFile(ctx context.Context, n node, expected content.Expecte
 	return g.Contents.DeleteUnder(ctx, n.id(), g.content(), content.Save{}, expected)
 }
 
-// keepParent makes the collection around a place that is removed. Otherwise one that exists by its members alone would go
-// with the last of them, and programs do not expect that. It checks no limit, because a member goes.
+// keepParent makes sure that the collection around a removed place stays. A collection that exists only because it has members would
+// disappear with its last member, which programs do not expect. keepParent checks no limit, because a member goes.
 func (g *right) keepParent(ctx context.Context, p place) error { return g.keepDir(ctx, p.parent()) }
 
 // keepDir makes a collection that exists, unless it was made before.

@@ -1,7 +1,7 @@
 // Package dav serves the documents to desktop programs by WebDAV, classes 1 and 2 (RFC 4918), below [Prefix].
 //
-// A document is a file. The document a~.b is the file b in the collection a. A collection exists while something is in it
-// that one may read, or when MKCOL or a property has made it. A document that is also a collection is not shown as a file.
+// A document is a file. The document a~.b is the file b in the collection a. A collection exists while it has a member that
+// the user may read, or if MKCOL or a property has made it. A document that is also a collection is not shown as a file.
 //
 // # Locks
 //

@@ -29,7 +29,8 @@ type node struct {
 	info content.Info // of a file; that of a collection has only an entity tag
 }
 
-// collectionTag is the entity tag of a collection. No header can name it, so a condition on a tag never holds, and * does.
+// collectionTag is the entity tag of a collection. No header can have this text as a tag, so a condition with a tag never holds for a
+// collection, but a condition with * does.
 const collectionTag = "]"
 
 func (n node) url() string { return n.href(n.kind == collection) }
@@ -51,8 +52,8 @@ var (
 	errTooMany  = httpapi.Refusal(http.StatusInsufficientStorage, "too_many_members", "The collection has too many members for one request.")
 )
 
-// look finds the node at a place, as the session may see it. A place that it may not read is an error, whether there is
-// something or not.
+// look finds the node at a place, as the session may see it. It fails if the session may not read the place, whether or not there is
+// something.
 func (h *Handler) look(ctx context.Context, s sessions.Session, p place) (node, error) {
 	n := node{place: p}
 	is, err := h.isCollection(ctx, s, p)

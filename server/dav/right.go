@@ -102,8 +102,8 @@ type around struct {
 	others []locks.Lease
 }
 
-// around finds the locks. One of the program that covers the whole change becomes the lease of g. An error says that another one forbids
-// the change all the same.
+// around finds the locks around a change. If the program holds one that covers the whole change, that lock becomes the lease of g. around
+// fails if a lock of another program forbids the change even so.
 func (g *right) around(ctx context.Context) (found around, err error) {
 	if _, err := g.checkMembers(ctx); err != nil {
 		return found, err
@@ -139,8 +139,8 @@ func (h *Handler) acquire(ctx context.Context, r locks.Request) (locks.Lease, er
 	return h.Locks.Acquire(ctx, r)
 }
 
-// othersAbsent checks that the program has submitted the tokens of all locks below, where it holds only the one above.
-// Several may share the lock above.
+// othersAbsent checks that the program has submitted the tokens of all locks below the place. Its own lock above the place may be
+// shared, so other programs may hold locks below.
 func (g *right) othersAbsent(leases []locks.Lease) error {
 	for _, l := range leases {
 		if !covers(l, g.place) && !owned(g.call.session, g.call.submitted, l) {
@@ -198,8 +198,8 @@ func (g *right) fence(ctx context.Context) ([]kv.Cond, error) {
 	return append(members, stands), err
 }
 
-// mayBegin checks the right once more before the first of several changes. Only a lock that is older than this right's keeps the change
-// from its beginning: a later one does not stop it. A right of nil is to change nothing.
+// mayBegin checks the right once more before the first of several changes. A lock on the members that was acquired before this right
+// stops the change; a later one does not. A nil right changes nothing, so it passes.
 func (g *right) mayBegin(ctx context.Context) error {
 	if g == nil {
 		return nil

@@ -5,13 +5,14 @@ import (
 	"sync"
 )
 
-// counts are how many things of each client address the server has at the moment.
+// counts counts what is open for each client address, such as sockets.
 type counts struct {
 	mu sync.Mutex
 	of map[string]int
 }
 
-// begin counts a thing until end is called. It is not ok if the address has as many as the limit; a limit of 0 is none.
+// begin counts one more until the caller calls end. It returns ok = false if the address has reached the limit. A limit of 0 means
+// no limit.
 func (c *counts) begin(address string, limit int) (end func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,7 +34,7 @@ func (c *counts) begin(address string, limit int) (end func(), ok bool) {
 
 var errTooManySockets = &apiError{http.StatusTooManyRequests, "too_many_sockets", "Your network has as many sockets open as it may."}
 
-// CountSockets returns a handler of sockets that refuses those above the limit of their address. Sockets of events count too.
+// CountSockets returns a handler that refuses a socket if its address has reached the limit. Sockets of events count too.
 func (a *API) CountSockets(sockets http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		end, ok := a.open.begin(a.network(r), a.MaxSockets)

@@ -22,7 +22,7 @@ func refuseHead(w http.ResponseWriter, _ *http.Request) {
 
 var errNoProvider = &apiError{http.StatusNotFound, "not_found", "This server has no provider where users sign in; see --oidc-issuer."}
 
-// beginSignIn sends the browser to the provider's page for signing in.
+// beginSignIn redirects the browser to the provider's page for signing in.
 func (a *API) beginSignIn(w http.ResponseWriter, r *http.Request, _ sessions.Session) error {
 	if a.Provider == nil {
 		return errNoProvider
@@ -38,7 +38,7 @@ func (a *API) beginSignIn(w http.ResponseWriter, r *http.Request, _ sessions.Ses
 	return nil
 }
 
-// endSignIn has the browser that comes back from the provider remember its user, and sends it where it was.
+// endSignIn signs the user in when the browser comes back from the provider, and redirects the browser to its former page.
 func (a *API) endSignIn(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
 	if a.Provider == nil {
 		return errNoProvider
@@ -65,7 +65,7 @@ func (a *API) endSignIn(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	return nil
 }
 
-// ownPath returns a path of this server, whatever text it gets: a link to sign in leads to no other site.
+// ownPath returns the text if it is a path of this server, otherwise "/". So a link to sign in never leads to another site.
 func ownPath(text string) string {
 	if !strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//") || strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c == '\\' || c > '~' }) {
 		return "/"

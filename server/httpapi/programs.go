@@ -33,7 +33,8 @@ func (a *API) MayBelow(s sessions.Session, p locks.Path, what policy.Permission)
 	return nil
 }
 
-// MayReadSomewhere reports whether a session may read at a path or at a place below it. If it reports false, that is exact.
+// MayReadSomewhere reports whether a session may read at a path or at a place below it. False is certain. If it reports true,
+// there may still be no such place.
 func (a *API) MayReadSomewhere(s sessions.Session, p locks.Path) bool {
 	return a.Policy().MaySomewhere(s.User, p, policy.Read)
 }

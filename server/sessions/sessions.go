@@ -174,7 +174,7 @@ func (s Source) newCookie(w http.ResponseWriter, r *http.Request) secretMade {
 	return m
 }
 
-// origin returns the origin of the page that asks. A request that is none of a page of another origin is of the server's own.
+// origin returns the origin of the page that sent the request. It is the server's own origin unless the request names another one.
 func origin(r *http.Request) string {
 	own := strings.ToLower(r.Host)
 	text := r.Header.Get("Origin")
@@ -208,7 +208,7 @@ type secretMade struct {
 	secret string
 }
 
-// value returns what a cookie says: the secret, its time, and the signature of both.
+// value returns the value of a cookie: the secret, its time, and the signature of both.
 func (s Source) value(m secretMade) string {
 	text := m.secret + "." + strconv.FormatInt(m.at, 36)
 	return text + "." + s.sign(text)
@@ -249,7 +249,7 @@ func newSecret() string {
 	return base64.RawURLEncoding.EncodeToString(random)
 }
 
-// HolderID returns the id that others see of the owner of a secret: 128 bits of its HMAC-SHA-256. All servers derive the
+// HolderID returns the id by which others know the owner of a secret: 128 bits of the secret's HMAC-SHA-256. All servers derive the
 // same id. Nobody can find a random secret from its id.
 func HolderID(secret string) string {
 	mac := hmac.New(sha256.New, []byte("holdfast holder id 1"))

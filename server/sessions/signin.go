@@ -55,26 +55,26 @@ func (s Source) SignIn(w http.ResponseWriter, r *http.Request, session Session, 
 	return nil
 }
 
-// SignOut has the browser forget the user and the session.
+// SignOut removes the cookies of the user and of the session from the browser.
 func (s Source) SignOut(w http.ResponseWriter, r *http.Request) {
 	s.setCookie(w, r, s.sealedName(r, signInName), "", -1)
 	s.forget(w, r)
 }
 
-// forget has the browser forget its session.
+// forget removes the cookies of the session from the browser.
 func (s Source) forget(w http.ResponseWriter, r *http.Request) {
 	for _, c := range s.sessionCookies(r) {
 		s.setCookie(w, r, c.Name, "", -1)
 	}
 }
 
-// signedIn returns whom the cookie names, valid or not.
+// signedIn returns the content of the cookie of the sign-in. It does not check the key or token.
 func (s Source) signedIn(r *http.Request) (m signIn, ok bool) {
 	ok = s.sealed(r, s.sealedName(r, signInName), &m)
 	return m, ok
 }
 
-// remembered returns the user whom the browser remembers: nobody, where the key or token does not count any more.
+// remembered returns the user of the sign-in cookie, or nobody if there is no cookie or its key or token is no longer valid.
 func (s Source) remembered(ctx context.Context, r *http.Request) (users.Identity, error) {
 	m, ok := s.signedIn(r)
 	if !ok || !s.Users.Bearers() {
@@ -111,7 +111,7 @@ func (s Source) setSealed(w http.ResponseWriter, r *http.Request, name string, c
 	return nil
 }
 
-// sealed reads such a cookie. It reports false where there is none, or none that this server has made.
+// sealed reads a cookie that setSealed has set. It reports false if there is none, or if a server of another store has set it.
 func (s Source) sealed(r *http.Request, name string, content any) bool {
 	c, err := r.Cookie(name)
 	if err != nil {

@@ -72,7 +72,7 @@ func (h *Handler) current(c *call) (now lockState, err error) {
 // holderID is the holder of a document's lock. No secret of a client leads to it, because none begins with a line break.
 func holderID(document string) string { return sessions.HolderID("\nwopi\n" + document) }
 
-// mismatch responds that another lock is in the way. The id of a lock that is none of WOPI is empty.
+// mismatch responds that another lock is in the way. The response has the id of that lock, or an empty id if it is no lock of WOPI.
 func (s lockState) mismatch(c *call) error {
 	c.w.Header().Set(lockName, s.id)
 	message := "The file is not locked with this id."
@@ -83,7 +83,7 @@ func (s lockState) mismatch(c *call) error {
 	return httpapi.Refusal(http.StatusConflict, "lock_mismatch", message)
 }
 
-// mismatchNow is mismatch for the lock that is there now.
+// mismatchNow reads the document's present lock, and responds as mismatch does.
 func (h *Handler) mismatchNow(c *call) error {
 	now, err := h.current(c)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package dav runs programs of others that speak WebDAV against the server. make test-dav installs them. Programs that take
-// long or need rights of the system run with -full only.
+// Package dav runs WebDAV programs of other projects against the server. make test-dav installs them. Programs that take long or need
+// root rights run with -full only.
 package dav
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/servertest"
 )
 
-var full = flag.Bool("full", false, "run the programs that take long or need rights of the system, too")
+var full = flag.Bool("full", false, "run the programs that take long or need root rights, too")
 
 // editor is a web editor, which uses the API.
 type editor struct {
@@ -110,7 +110,7 @@ func (p program) end() string {
 	return p.out.String()
 }
 
-// Litmus is the suite that servers of WebDAV are measured by.
+// Litmus is a public test suite for WebDAV servers.
 func TestLitmus(t *testing.T) {
 	t.Parallel()
 	out := run(t, "litmus", "-k", start(t).url+"/dav/", "ann", "secret").end()

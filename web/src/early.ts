@@ -22,8 +22,8 @@ export interface Early {
 export type Take = () => Promise<Loan | null | undefined>;
 
 /**
- * Reads what was saved last, and whether a text waits that Go may make the content, besides the draft `own`. Each is undefined if it is
- * not sure. A page that holds the lock waits a second at most.
+ * Reads two things: what was saved last, and whether a text other than the draft `own` waits that Go may make the content. An answer is
+ * undefined if it is not certain. A page that holds the lock waits for them for a second at most.
  */
 export type Look = (loan: unknown, own?: string) => [found: Promise<Saved | null | undefined>, waits: Promise<boolean | undefined>];
 

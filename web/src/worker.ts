@@ -47,7 +47,10 @@ const journals = new Journals();
 // Where time stands still, no client lets others wait for a step that may follow.
 const tables = __TIME_STANDS_STILL__ ? new Tables(undefined, undefined, 0) : new Tables();
 const port = new Port();
-/** The functions that the page's answers call, by the numbers of the locks that it holds for Go. */
+/**
+ * The page holds locks for Go, and reports about each: it was stolen, it is released, it was looked at. These functions resolve the promises
+ * for the reports, by the kind of the report and the lock's number.
+ */
 const news = new Map<string, (reason: unknown) => void>();
 const aborts = new Map<number, AbortController>();
 const callbacks = new Map<number, { resolve: () => void; reject: (reason: unknown) => void }>();
