@@ -136,7 +136,7 @@ function tick(): void {
   setText(byId("phase"), runtime === "open" ? phases[save.phase] ?? save.phase : runtime);
   setAttribute(byId("phase"), "data-phase", save.phase);
   const at = save.lastSuccessAt ?? writer.state.history[0]?.savedAt;
-  setText(byId("saved"), at === undefined ? "nothing typed yet" : `last save ${elapsed(Date.now() - at)} ago`);
+  setText(byId("saved"), at === undefined ? "nothing saved yet" : `last save ${elapsed(Date.now() - at)} ago`);
 }
 setInterval(tick, 1000);
 
