@@ -65,7 +65,7 @@ export class AutoSave implements Saver {
     });
     this.#loading = new Loading(this.#snapshots, () => {
       if (this.#snapshots.unsaved) this.#marks.again();
-      this.#journal.pause(this.#loading.busy || this.#asleep);
+      this.#journal.pause(this.#asleep || this.#loading.busy);
       this.#changed();
     });
     this.#answers = pageAnswers(this.#id, wire.call, this.#snapshots, this.#journal, this.#loading, this.#marks);
@@ -123,7 +123,7 @@ export class AutoSave implements Saver {
       try {
         await this.#resuming;
         const saved = spared || await this.#call("flush", undefined, undefined, end);
-        if (spared || snapshot?.left) throw this.#wire.error(notSaved);
+        if (snapshot?.left || spared) throw this.#wire.error(notSaved);
         return saved as Contract.Generation;
       } catch (failure) {
         if (snapshot && this.#snapshots.unsaved) this.#journal.keep(snapshot);
@@ -183,6 +183,7 @@ export class AutoSave implements Saver {
       throw failure;
     } finally {
       await this.#wire.inTime(this.#journal.stop(), end).catch(() => undefined);
+      void this.#call("dispose").catch(() => undefined); // it may have begun anew while it ended
       this.#end();
     }
   }
@@ -215,11 +216,11 @@ export class AutoSave implements Saver {
   #end(): void {
     this.#over.abort();
     clearTimeout(this.#aside);
-    openDocuments.forget(this);
     this.#marks.stop();
+    openDocuments.forget(this);
     this.#wire.savers.delete(this.#id);
-    this.#readOnly = true;
     this.#asleep = false;
+    this.#readOnly = true;
     this.#changed();
   }
 
@@ -336,10 +337,9 @@ export class AutoSave implements Saver {
   #watch(): void {
     watch({
       keep: () => this.#keep(),
-      flush: () => { if (!this.readOnly && this.#snapshots.unsaved) this.flushNow().catch(() => undefined); },
+      flush: () => { if (this.#snapshots.unsaved && !this.readOnly) this.flushNow().catch(() => undefined); },
       resume: () => { this.#resuming = this.#call("resume").catch(() => undefined); },
-      suspend: () => void this.#call("suspend").catch(() => undefined),
-      sleep: () => this.#sleep({ pendingBytes: 0 }), wake: () => void this.#wake(),
+      suspend: () => void this.#call("suspend").catch(() => undefined), sleep: () => this.#sleep({ pendingBytes: 0 }), wake: () => void this.#wake(),
     }, this.#over.signal);
   }
 
