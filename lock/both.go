@@ -21,8 +21,11 @@ type both struct{ first, second Locker }
 
 // Request implements [Locker].
 func (b *both) Request(ctx context.Context, r Request) (Grant, error) {
+	begun := SystemClock{}.Now()
 	g, err := b.first.Request(ctx, r)
 	switch {
+	case err == nil && r.Steal && b.stolenSince(ctx, begun, g):
+		return newBundle(g), nil // its thief lives, and may have the lock of the second Locker already
 	case err == nil:
 	case errors.Is(err, ErrDenied) && !errors.Is(err, ErrFallbackConflict):
 		return nil, &Error{Code: CodeFallbackConflict, Operation: OpAcquire, Err: err, Detail: "another page of this browser holds it"}
@@ -40,6 +43,20 @@ func (b *both) Request(ctx context.Context, r Request) (Grant, error) {
 	}
 	_ = g.Release(context.WithoutCancel(ctx))
 	return nil, err
+}
+
+// stolenSince reports whether a grant that was requested at begun is lost. An answer that took long may have come after a sleep of this
+// page, and before the message that the lock was stolen meanwhile. That message comes before the answer to a later query.
+func (b *both) stolenSince(ctx context.Context, begun Instant, g Grant) bool {
+	for range lastLooks {
+		now := SystemClock{}.Now()
+		if now.Since(begun) < promptly {
+			break
+		}
+		begun = now
+		_, _ = b.first.Query(ctx)
+	}
+	return wait.Closed(g.Lost())
 }
 
 // untilLost returns a context that ends when the grant is lost.
