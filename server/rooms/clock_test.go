@@ -35,6 +35,19 @@ func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m
 
 func noSocket(string) bool { return false }
 
+// sees waits until the server has seen the last change of a room.
+func (s *instance) sees(t *testing.T, room string) {
+	t.Helper()
+	updated, _, err := s.config.Store.Get(t.Context(), updatePrefix+room)
+	require.NoError(t, err)
+	eventually(t, "the room is seen", func() bool {
+		p := s.sweeper.seen
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.updates[room] != nil && p.updates[room].revision == updated.Modified
+	})
+}
+
 // The clock of one server is an hour ahead, or jumps. The server closes no room that has just been used.
 func TestAWrongClockClosesNoRoom(t *testing.T) {
 	store := kvtest.Open(t)
@@ -45,14 +58,7 @@ func TestAWrongClockClosesNoRoom(t *testing.T) {
 	ann.info()
 	ann.answer("x")
 	ann.info()
-	updated, _, err := store.Get(t.Context(), updatePrefix+id)
-	require.NoError(t, err)
-	eventually(t, "the room is seen", func() bool {
-		p := wrong.sweeper.seen
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.updates[id] != nil && p.updates[id].revision == updated.Modified
-	})
+	wrong.sees(t, id)
 	require.NoError(t, wrong.sweeper.closeIdle(t.Context()))
 	assert.NotEmpty(t, keys(t, store, roomPrefix)[id])
 }
@@ -67,12 +73,7 @@ func TestATimeAheadKeepsNoRoom(t *testing.T) {
 	ann.info()
 	clock := &fakeClock{at: time.Now()}
 	right := start(t, Config{Store: store, Now: clock.now})
-	eventually(t, "the room is seen", func() bool {
-		p := right.sweeper.seen
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.updates[id] != nil
-	})
+	right.sees(t, id)
 	require.NoError(t, right.sweeper.closeIdle(t.Context()))
 	assert.NotEmpty(t, keys(t, store, roomPrefix)[id])
 	clock.advance(31 * time.Minute)
@@ -88,12 +89,7 @@ func TestATimeBehindClosesNoRoom(t *testing.T) {
 	id := ann.create("Ann")
 	ann.info()
 	right := start(t, Config{Store: store})
-	eventually(t, "the room is seen", func() bool {
-		p := right.sweeper.seen
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.updates[id] != nil
-	})
+	right.sees(t, id)
 	require.NoError(t, right.sweeper.closeIdle(t.Context()))
 	assert.NotEmpty(t, keys(t, store, roomPrefix)[id])
 }
