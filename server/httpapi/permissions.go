@@ -151,8 +151,7 @@ func (a *API) MayEnter(r *http.Request, s sessions.Session, room string, change 
 		what = policy.Write
 	}
 	path := []string{"rooms", room}
-	may := !s.Over(time.Now()) && a.Policy().May(s.User, path, what)
-	if may {
+	if a.may(s, path, what) == nil {
 		return true
 	}
 	if _, few := a.refusals.Allow(s.HolderID, time.Now()); few { // a socket may repeat it with every message
