@@ -12,6 +12,7 @@ func (b *browser) access(r remote.Request) remote.Reply {
 	n := b.net
 	holder := n.now()
 	sameToken := n.written != 0 && n.written == r.Token
+	ordered := sameToken && r.Save.Order != 0
 	sameDraft := sameToken && r.Save.Draft != "" && r.Save.Draft == n.save.Draft
 	stale := remote.Reply{Status: 409, Error: "stale_save", Message: "A later save is stored."}
 	switch {
@@ -29,9 +30,9 @@ func (b *browser) access(r remote.Request) remote.Reply {
 		return remote.Reply{Status: 403, Error: "not_locked_by_user", Message: "It is not yours."}
 	case r.Token != holder.token:
 		return remote.Reply{Status: 409, Error: "stale_token", Message: "That lock has ended."}
-	case sameToken && r.Save.Order < n.save.Order, sameDraft && r.Save.Number < n.save.Number:
+	case ordered && r.Save.Order < n.save.Order, sameDraft && r.Save.Number < n.save.Number:
 		return stale
-	case sameToken && r.Save.Order == n.save.Order, sameDraft && r.Save.Number == n.save.Number:
+	case ordered && r.Save.Order == n.save.Order, sameDraft && r.Save.Number == n.save.Number:
 		if !bytes.Equal(n.content, r.Body) {
 			return stale
 		}
