@@ -149,23 +149,27 @@ var snapshots = map[string]struct{ value, want string }{
 	"object":        {"({then: 1})", "[123,34,116,104,101,110,34,58,49,125]"},
 	"lone in JSON":  {`({a: '\ud800'})`, "[123,34,97,34,58,34,92,117,100,56,48,48,34,125]"},
 	"empty object":  {"({})", "[123,125]"},
+	"empty parts":   {"[{}, [], Object.create(null), new (class extends Array {})(), new String('')]", "[91,123,125,44,91,93,44,123,125,44,91,93,44,34,34,93]"},
 	"mark of a BOM": {`'\ufeff'`, "[239,187,191]"},
 }
 
 // badSnapshots has values that are refused, and a word of the message.
 var badSnapshots = map[string]string{
-	"new Map([[1, 2]])":            "Map",
-	"new Set([1])":                 "Set",
-	"({a: [{b: new Map()}]})":      "Map",
-	"/x/":                          "RegExp",
-	"new (class Secret { #a })":    "Secret",
-	"new Error('x')":               "Error",
-	"undefined":                    "undefined",
-	"null":                         "null",
-	"42":                           "number",
-	"() => () => 1":                "function",
-	`'half \ud83d'`:                "surrogate",
-	"() => { throw Error('why') }": "why",
+	"new Map([[1, 2]])":             "Map",
+	"new Set([1])":                  "Set",
+	"({a: [{b: new Map()}]})":       "Map",
+	"/x/":                           "RegExp",
+	"({a: /x/})":                    "RegExp",
+	"new (class Secret { #a })":     "Secret",
+	"[new (class Secret { #a })]":   "Secret",
+	"new Error('x')":                "Error",
+	"({a: {b: Promise.resolve()}})": "Promise",
+	"undefined":                     "undefined",
+	"null":                          "null",
+	"42":                            "number",
+	"() => () => 1":                 "function",
+	`'half \ud83d'`:                 "surrogate",
+	"() => { throw Error('why') }":  "why",
 }
 
 // A snapshot is saved unchanged, or refused.

@@ -25,7 +25,7 @@ const tag = (value: unknown): string => Object.prototype.toString.call(value).sl
 
 /** Names the type of a value for the reader of the error. */
 const named = (value: unknown): string =>
-  typeof value !== "object" || value === null ? String(value === null ? value : typeof value) : value.constructor?.name || tag(value);
+  value === null ? "null" : typeof value === "object" ? value.constructor?.name || tag(value) : typeof value;
 
 const refused = (what: string): TypeError => new TypeError(
   `${what}; return a string, an ArrayBuffer or a view of one, a Blob or an object`);
@@ -35,23 +35,17 @@ function isWhole(text: string): boolean {
   return (text as { isWellFormed?: () => boolean }).isWellFormed?.() ?? !/\p{Surrogate}/u.test(text);
 }
 
-/** Types whose content JSON leaves out. */
-const hollow = /^(Map|Set|ArrayBuffer|SharedArrayBuffer|Blob|File)$/;
+/** Whether JSON leaves out what an object contains: it is in private fields or in the engine, whatever other fields the object has. */
+const isHollow = (part: object): boolean => /^(Map|Set|File)$/.test(tag(part)) ||
+  (Object.values(part).every((field) => /^[uf]/.test(typeof field)) && JSON.stringify(part) === "{}");
 
 function json(value: object): string {
+  const lost = (part: object, key = ""): TypeError => refused(`the snapshot has a ${named(part)}${key && ` at "${key}"`}, which JSON leaves out`);
   const text = JSON.stringify(value, (key, part: unknown) => {
-    if (typeof part === "object" && part !== null) {
-      const prototype: unknown = Object.getPrototypeOf(part);
-      if (prototype !== Object.prototype && prototype !== Array.prototype && hollow.test(tag(part))) {
-        throw refused(`the snapshot has a ${named(part)}${key && ` at "${key}"`}, whose content JSON leaves out`);
-      }
-    }
+    if (part && typeof part === "object" && !Array.isArray(part) && Object.getPrototypeOf(Object.getPrototypeOf(part) ?? part) && isHollow(part)) throw lost(part, key);
     return part;
   }) as string | undefined;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  if (text === undefined || (text === "{}" && prototype !== Object.prototype && prototype !== null)) {
-    throw refused(`the snapshot is a ${named(value)}, whose content JSON leaves out`);
-  }
+  if (!text) throw lost(value);
   return text;
 }
 
@@ -65,8 +59,8 @@ export function content(snapshot: Contract.Snapshot | Promise<Contract.Snapshot>
   if (typeof (snapshot as Promise<Contract.Snapshot>).then === "function") return Promise.resolve(snapshot as Promise<Contract.Snapshot>).then(content);
   if (ArrayBuffer.isView(snapshot)) return new Uint8Array(snapshot.buffer, snapshot.byteOffset, snapshot.byteLength).slice() as Uint8Array<ArrayBuffer>;
   const kind = tag(snapshot);
-  if (kind === "ArrayBuffer" || kind === "SharedArrayBuffer") return new Uint8Array(snapshot as ArrayBuffer).slice();
-  if (kind === "Blob" || kind === "File") return (snapshot as Blob).arrayBuffer().then((buffer) => new Uint8Array(buffer));
+  if (/ArrayBuffer$/.test(kind)) return new Uint8Array(snapshot as ArrayBuffer).slice();
+  if (/^(Blob|File)$/.test(kind)) return (snapshot as Blob).arrayBuffer().then((buffer) => new Uint8Array(buffer));
   return json(snapshot);
 }
 
