@@ -33,6 +33,17 @@ func TestAutoSaveLateListeners(t *testing.T) {
 
 		ann.MustEval("type(', typed'); const other = ({detail}) => late.push(detail.content === undefined); autosave.addEventListener('autosave:editable', other, {once: true}); await task(); null", nil)
 		assert.Equal(t, true, browser.Get[any](ann, "late.at(-1)"), "the page has another text by now")
+
+		ben := w.editor(t, named(host, "late "+host, "Ben"), "")
+		ben.WaitFor("heard('readonly').length === 1", browser.Limit)
+		ben.MustEval(`
+			const late = []
+			for (const type of ['readonly', 'editable']) autosave.addEventListener('autosave:' + type, ({type, detail}) => late.push(type, detail.reason, detail.holder.ownerName))
+			await new Promise(done => setTimeout(done, 20))
+			result = late`, nil)
+		assert.Equal(t, []string{"autosave:readonly", "acquire-failed", "Ann"}, browser.Get[[]string](ben, "result"))
+		ben.MustEval("await hf.close(); null", nil)
+		ben.Quiet()
 		ann.MustEval("await hf.close(); null", nil)
 		ann.Quiet()
 	})
