@@ -99,3 +99,24 @@ func TestLastWordsThatFillTheStorageBecomeADraft(t *testing.T) {
 	next.MustEval("await hf.close()", nil)
 	next.Quiet()
 }
+
+// A page that is hidden or frozen may never run again: at that moment localStorage gets the text that is not in the journal yet, and the
+// text is saved without a pause in typing.
+func TestLastWordsOfAHiddenPage(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	for name, event := range map[string]string{
+		"hidden": "Object.defineProperty(document, 'hidden', {value: true}); document.dispatchEvent(new Event('visibilitychange'))",
+		"frozen": "document.dispatchEvent(new Event('freeze'))",
+	} {
+		eachHost(t, func(t *testing.T, host string) {
+			tab := w.editor(t, named(host, name+" "+host, "Ann"), "{debounceMs: 60000, idleMs: 60000, journalMs: 60000}")
+			word := endings.Word()
+			tab.MustEval("type('"+word+"'); "+event+"; globalThis.kept = Object.values(localStorage).some(entry => entry.includes('"+word+"')); null", nil)
+			assert.True(t, browser.Get[bool](tab, "kept"), name)
+			tab.WaitFor("await current().catch(() => '') === '"+word+"'", browser.Limit)
+			tab.MustEval("await hf.close()", nil)
+			tab.Quiet()
+		})
+	}
+}
