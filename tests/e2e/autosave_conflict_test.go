@@ -137,8 +137,9 @@ func TestResolveDraft(t *testing.T) {
 			assert.Equal(t, "invalid-argument", browser.Get[event](ann, "await failure("+doc+".autosave.resolveDraft(id, 'both'))")["code"])
 			assert.Equal(t, "not-found", browser.Get[event](ann, "await failure("+doc+".autosave.resolveDraft('nobody', 'discard'))")["code"])
 			if as != "discard" {
-				ann.MustEval("await "+doc+".autosave.requestEdit()", nil)
+				ann.MustEval("globalThis.seen = []; for (const type of ['editable', 'conflict']) "+doc+".autosave.addEventListener('autosave:' + type, ({target}) => seen.push(target.state())); await "+doc+".autosave.requestEdit()", nil)
 				ann.WaitFor(doc+".conflicts.length === 1 && "+doc+".autosave.state().drafts === 1", browser.Limit)
+				assert.True(t, browser.Get[bool](ann, "seen.length === 2 && seen[0] === seen[1]"), "the second event changes nothing in the state")
 			}
 			ann.MustEval("await "+doc+".autosave.resolveDraft(id, '"+as+"')", nil)
 			if as != "discard" {
