@@ -202,10 +202,12 @@ func TestServerWhoseTokensBeginAnew(t *testing.T) {
 		second.type_("two")
 		sleep(time.Second)
 		assert.Contains(t, string(n.content), "two")
+		second.type_(", three")
+		sleep(time.Second)
 		require.NoError(t, second.Dispose(context.Background()))
 		all, err := n.machineWith("A", disk).store.List(context.Background())
 		require.NoError(t, err)
-		assert.Len(t, all, 2, "what is saved now is kept as well")
+		assert.Len(t, all, 3, "what is saved now is kept as well")
 		assert.True(t, slices.ContainsFunc(all, func(g autosave.Generation) bool { return g.ID == before[0].ID }))
 	})
 }
