@@ -33,3 +33,40 @@ func TestAParticipantWithoutPermissionHearsNoMore(t *testing.T) {
 		t.Error("the socket stays open")
 	}
 }
+
+// The permission for a room is withdrawn, and its last state is still to be sent to a participant that moves to another room. The
+// participant stays there.
+func TestTheStateOfAFormerRoomEndsNoSocket(t *testing.T) {
+	a := start(t, Config{Store: kvtest.Open(t)})
+	ann, cleo := connect(t, a), connect(t, a)
+	former, later := ann.create("Ann"), cleo.create("Cleo")
+	ann.info()
+	var withdrawn atomic.Bool
+	asked, moved := make(chan struct{}, 10), make(chan struct{})
+	a.config.Identify = func(http.ResponseWriter, *http.Request) (string, Access, bool) {
+		return "", func(room string, _ bool) bool {
+			if room != former || !withdrawn.Load() {
+				return true
+			}
+			asked <- struct{}{}
+			<-moved
+			return false
+		}, true
+	}
+	ben := connect(t, a)
+	ben.enter(former, "Ben")
+	ben.info()
+	withdrawn.Store(true)
+	ann.answer("secret")
+	<-asked
+	ben.enter(later, "Ben")
+	eventually(t, "Ben is in the other room", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.feeds[later] != nil && a.sockets[ben.token].feed == a.feeds[later]
+	})
+	close(moved)
+	assert.Len(t, ben.info().Room.Participants, 2)
+	cleo.answer("x")
+	ben.info()
+}
