@@ -153,7 +153,7 @@ func (s *socket) writeOne(ctx context.Context, message outgoing) error {
 	return s.conn.Write(ctx, websocket.MessageText, data)
 }
 
-// ping sends pings and returns when the client no longer answers.
+// ping sends pings and returns when the client no longer answers, or may no longer be in its room.
 func (s *socket) ping(ctx context.Context) {
 	ticker := time.NewTicker(s.rooms.config.Ping)
 	defer ticker.Stop()
@@ -161,6 +161,10 @@ func (s *socket) ping(ctx context.Context) {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
+			return
+		}
+		if id := s.rooms.roomOf(s); id != "" && !s.keeps(id) {
+			_ = s.conn.Close(websocket.StatusPolicyViolation, errNotAllowed.message)
 			return
 		}
 		limited, cancel := context.WithTimeout(ctx, s.rooms.config.Ping)

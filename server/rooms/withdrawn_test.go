@@ -34,6 +34,27 @@ func TestAParticipantWithoutPermissionHearsNoMore(t *testing.T) {
 	}
 }
 
+// The sign-in of a participant ends in a room in which nothing happens. Its socket ends soon.
+func TestAQuietParticipantWithoutPermissionLeaves(t *testing.T) {
+	a := start(t, Config{Store: kvtest.Open(t), Ping: 20 * time.Millisecond})
+	ann := connect(t, a)
+	id := ann.create("Ann")
+	var withdrawn atomic.Bool
+	a.config.Identify = func(http.ResponseWriter, *http.Request) (string, Access, bool) {
+		return "", func(string, bool) bool { return !withdrawn.Load() }, true
+	}
+	ben := connect(t, a)
+	ben.enter(id, "Ben")
+	ben.info()
+	withdrawn.Store(true)
+	select {
+	case text, open := <-ben.inbox:
+		assert.False(t, open, text)
+	case <-time.After(limit):
+		t.Error("the socket stays open")
+	}
+}
+
 // The permission for a room is withdrawn, and its last state is still to be sent to a participant that moves to another room. The
 // participant stays there.
 func TestTheStateOfAFormerRoomEndsNoSocket(t *testing.T) {
