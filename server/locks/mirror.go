@@ -54,7 +54,7 @@ type held struct {
 type beat struct {
 	revision          int64
 	expires, observed time.Time
-	live              bool      // received from the watch, not read at the start
+	live              bool      // made while this server ran, not read at the start
 	promised          time.Time // by this server; zero if another server extended the lease
 }
 
@@ -125,7 +125,7 @@ func (m *mirror) take(l *loading, revision int64, now time.Time) {
 	l.replay(now)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l.observedBefore(m.beats)
+	l.observedBefore(m.beats, m.revision)
 	m.revision, m.graph, m.order, m.due = revision, l.graph, l.order, l.due
 	m.users = l.users
 	m.held, m.homes, m.asked, m.beats, m.tickets, m.kept = l.held, l.homes, l.asked, l.beats, l.tickets, l.kept
