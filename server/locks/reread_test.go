@@ -86,3 +86,22 @@ func TestALeaseThatWasExtendedUnseenKeepsItsTime(t *testing.T) {
 	due, _ = table.Due(time.Now().Add(time.Hour))
 	require.Len(t, due, 2)
 }
+
+// A server that reads many leases again looks at each of them while requests go on, so before it locks its view.
+func TestTheTimesAreKeptBeforeTheViewIsLocked(t *testing.T) {
+	table := opened(t)
+	_, s := leased(t, table, "ann", time.Hour)
+	extended, err := table.store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(s.beatKey(), encodeBeat(time.Now().Add(-time.Minute)))}})
+	require.NoError(t, err)
+	require.NoError(t, table.hear(t.Context(), extended.Revision))
+	table.stop()
+	table.running.Wait() // its watch
+	again := table.mirror.load()
+	_, err = table.store.Each(t.Context(), prefix, readPage, func(entries []kv.Entry) error { again.add(entries, time.Now()); return nil })
+	require.NoError(t, err)
+	table.mirror.mu.Lock()
+	defer table.mirror.mu.Unlock()
+	again.prepare(table.mirror, time.Now())
+	require.Len(t, again.due, 1)
+	assert.Equal(t, table.mirror.due[0].deadline, again.due[0].deadline)
+}
