@@ -311,7 +311,7 @@ func (s *Server) tidy(ctx context.Context, contents *content.Store) {
 		}
 		if s.names != nil {
 			if err := s.names.tidy(ctx, time.Now()); err != nil && ctx.Err() == nil {
-				s.config.Log.Warn("names that are not used could not be removed; the next start tries again", "error", err)
+				s.config.Log.Warn("names that are not used could not be removed; it is tried again", "error", err)
 			}
 		}
 		err := contents.Tidy(ctx)
