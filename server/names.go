@@ -55,6 +55,9 @@ func (n *names) note(document string, revision int64) {
 func (n *names) tidy(ctx context.Context, now time.Time) error {
 	for due := n.due(now); len(due) > 0; due = n.due(now) {
 		if err := n.remove(ctx, due); err != nil {
+			n.mu.Lock()
+			n.ended = append(due, n.ended...)
+			n.mu.Unlock()
 			return err
 		}
 	}

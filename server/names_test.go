@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/content"
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+	"github.com/holdfast-dev/holdfast/server/kv/memory"
 	"github.com/holdfast-dev/holdfast/server/locks"
 	"github.com/holdfast-dev/holdfast/server/recorded"
 )
@@ -95,4 +96,31 @@ func TestQuestionThatEndsAfterItsLockLeavesNothing(t *testing.T) {
 	keys, err := s.store.Keys(t.Context(), "events/")
 	require.NoError(t, err)
 	assert.Empty(t, keys)
+}
+
+// The store does not answer for a moment when the events of a name are due. They are removed later.
+func TestNamesThatCouldNotBeRemovedAreTriedAgain(t *testing.T) {
+	away := false
+	store := memory.New().Client(func(context.Context, string) (before, after error) {
+		if away {
+			return memory.ErrLost, nil
+		}
+		return nil, nil
+	})
+	t.Cleanup(func() { assert.NoError(t, store.Close()) })
+	n := newNames(store, time.Minute)
+	n.scanned = true
+	for i := range 2 * namesAtOnce {
+		result, err := store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(fmt.Sprint("events/", i), nil)}})
+		require.NoError(t, err)
+		n.note(fmt.Sprint(i), result.Revision)
+	}
+	later := time.Now().Add(n.delay + time.Second)
+	away = true
+	require.Error(t, n.tidy(t.Context(), later))
+	away = false
+	require.NoError(t, n.tidy(t.Context(), later))
+	left, err := store.Count(t.Context(), "events/")
+	require.NoError(t, err)
+	assert.Zero(t, left)
 }

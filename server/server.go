@@ -298,7 +298,7 @@ func (s *Server) Close() error {
 }
 
 // tidy deletes the bytes of contents that were given up. After the start, it deletes those that a crash left, and again when
-// those of the last crash are old enough. It removes the events of names that are no longer used.
+// those of the last crash are old enough, or those of a save whose outcome is unknown. It removes the events of names that are no longer used.
 func (s *Server) tidy(ctx context.Context, contents *content.Store) {
 	ticker := time.NewTicker(s.config.Sweep)
 	defer ticker.Stop()
@@ -311,10 +311,13 @@ func (s *Server) tidy(ctx context.Context, contents *content.Store) {
 		}
 		if s.names != nil {
 			if err := s.names.tidy(ctx, time.Now()); err != nil && ctx.Err() == nil {
-				s.config.Log.Warn("names that are not used could not be removed; the next start tries again", "error", err)
+				s.config.Log.Warn("names that are not used could not be removed; it is tried again", "error", err)
 			}
 		}
 		err := contents.Tidy(ctx)
+		if len(sweeps) == 0 && contents.Left() {
+			sweeps = []time.Duration{time.Since(begun) + content.OrphanAge}
+		}
 		if len(sweeps) > 0 && time.Since(begun) >= sweeps[0] {
 			failed := contents.Sweep(ctx, time.Now())
 			if failed == nil {

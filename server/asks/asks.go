@@ -13,7 +13,6 @@ package asks
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -56,18 +55,6 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string { return "the holder keeps the lock: " + e.Reason }
-
-// Ask is a question with the holder's answer.
-type Ask struct {
-	ID       string       `json:"id"`
-	Token    int64        `json:"token"` // of the requested lock
-	By       locks.Holder `json:"by"`
-	At       int64        `json:"at"` // milliseconds since 1970
-	Accepted bool         `json:"accepted,omitempty"`
-	Refused  bool         `json:"refused,omitempty"`
-	Reason   string       `json:"reason,omitempty"`
-	Busy     bool         `json:"busy,omitempty"`
-}
 
 // Outcome says why a question ended without a grant.
 type Outcome string
@@ -145,7 +132,7 @@ type question struct {
 
 // pose stores a question to the holder that blocks the request. None is needed if no other client holds the lock.
 func (d *Desk) pose(ctx context.Context, r locks.Request) (q question, needed bool, err error) {
-	q.ask = Ask{ID: rand.Text()[:16], By: r.Holder, At: time.Now().UnixMilli()}
+	q.ask = Ask{ID: rand.Text()[:16], By: r.Holder, Ticket: r.Ticket, At: time.Now().UnixMilli()}
 	for q.revision == 0 {
 		if q.held, _, err = d.table.At(ctx, r.Paths[0]); err != nil {
 			return q, false, err
@@ -220,7 +207,7 @@ func documentOf(held locks.Lease, r locks.Request) string {
 	return ""
 }
 
-// put stores a question and sets its revision, unless another one is open for the same lock. The revision stays 0 if something
+// put stores a question and sets its revision, unless that of another asker is open for the same lock. The revision stays 0 if something
 // changed meanwhile. The question ends with its lease in case this server dies.
 func (d *Desk) put(ctx context.Context, q *question) error {
 	key := prefix + q.document
@@ -231,11 +218,13 @@ func (d *Desk) put(ctx context.Context, q *question) error {
 	free, ops := kv.Absent(key), []kv.Op(nil)
 	if old.Found() {
 		before, ok := decode(old)
-		if ok && before.Token == q.ask.Token && !before.Refused {
-			return ErrBusy
-		}
-		if ok && before.Refused { // its asker finds it gone
+		switch {
+		case ok && before.Refused: // its asker finds it gone
 			ops = d.record(q.document, before, Refused)
+		case ok && before.Token == q.ask.Token && !q.ask.repeats(before):
+			return ErrBusy
+		case ok && before.Token == q.ask.Token:
+			ops = d.record(q.document, before, Cancelled)
 		}
 		free = kv.Unchanged(old)
 	}
@@ -277,7 +266,7 @@ func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, q questi
 	defer silence.Stop()
 	saving := time.AfterFunc(grace+AcceptLimit, func() { end(ErrTimeout) })
 	defer saving.Stop()
-	replaced := false // by a question about a later lock, whose answer is for its own asker
+	replaced := false // by a later question, whose answer is for its own asker
 	err := d.store.Watch(ctx, prefix+q.document, q.revision, func(changes []kv.Change) error {
 		for _, c := range changes {
 			if c.Key != prefix+q.document || replaced {
@@ -340,8 +329,6 @@ func (d *Desk) remove(ctx context.Context, document string, a Ask, outcome Outco
 	}
 }
 
-func (a Ask) unanswered() bool { return !a.Accepted && !a.Refused }
-
 // Answer identifies the holder that answers and the question.
 type Answer struct {
 	Document, Holder string
@@ -381,17 +368,4 @@ func (d *Desk) answer(ctx context.Context, by Answer, change func(*Ask)) error {
 			return err
 		}
 	}
-}
-
-func (a Ask) encode() []byte {
-	text, err := json.Marshal(a)
-	if err != nil {
-		panic(err) // strings and numbers
-	}
-	return text
-}
-
-func decode(e kv.Entry) (a Ask, ok bool) {
-	err := json.Unmarshal(e.Value, &a)
-	return a, err == nil
 }

@@ -34,6 +34,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/server/blobs"
@@ -91,7 +92,10 @@ type Config struct {
 }
 
 // Store keeps contents.
-type Store struct{ Config }
+type Store struct {
+	Config
+	left atomic.Bool // see [Store.Left]
+}
 
 // New returns a store.
 func New(c Config) *Store {
@@ -105,7 +109,7 @@ func New(c Config) *Store {
 		c.Collected = func() {}
 	}
 	c.Keep = min(max(c.Keep, 1), MaxKeep)
-	return &Store{c}
+	return &Store{Config: c}
 }
 
 // description is the value of content/<document> and of each generation.

@@ -111,7 +111,7 @@ func (s *Store) collect(ctx context.Context, blob string, failed *error) (delete
 }
 
 // Sweep deletes the blobs that a crash left without a transaction, if they are of [OrphanAge]. It looks at every blob, so
-// it runs only after a start and OrphanAge later. While a backup runs it fails with [ErrHeld]. Like Tidy, it does not stop at a
+// it runs only after a start, OrphanAge later, and OrphanAge after [Store.Left]. While a backup runs it fails with [ErrHeld]. Like Tidy, it does not stop at a
 // blob that cannot be deleted.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	var failed error
@@ -142,6 +142,9 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	})
 	return cmp.Or(err, failed)
 }
+
+// Left reports whether a write has failed since the last call whose blob only Sweep can delete: its transaction may have named the blob.
+func (s *Store) Left() bool { return s.left.Swap(false) }
 
 // markSwept marks a blob that no transaction has named, so that each later transaction that names it fails. The blob may be new although it
 // looks old, because the clock of its writer may be behind this server's. The marks end with their lease.

@@ -90,14 +90,22 @@ type write struct {
 
 // giveUp removes the blob of a failed write. If the blob store does not answer, the blob becomes garbage.
 func (w *write) giveUp(err error) error {
-	if w.d.Blob != "" && !w.named {
-		ctx, cancel := context.WithTimeout(context.Background(), commitWithin)
-		defer cancel()
-		if w.Blobs.Delete(ctx, w.d.Blob) != nil {
-			_, _ = w.KV.Commit(ctx, kv.Txn{ // if this fails too, Sweep finds the blob after a start
-				If:   []kv.Cond{kv.Absent(blobPrefix + w.d.Blob)},
-				Then: []kv.Op{kv.Put(garbagePrefix+w.d.Blob, nil)},
-			})
+	if w.d.Blob == "" {
+		return err
+	}
+	if w.named {
+		w.left.Store(true)
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), commitWithin)
+	defer cancel()
+	if w.Blobs.Delete(ctx, w.d.Blob) != nil {
+		_, failed := w.KV.Commit(ctx, kv.Txn{
+			If:   []kv.Cond{kv.Absent(blobPrefix + w.d.Blob)},
+			Then: []kv.Op{kv.Put(garbagePrefix+w.d.Blob, nil)},
+		})
+		if failed != nil {
+			w.left.Store(true)
 		}
 	}
 	return err

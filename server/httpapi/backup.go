@@ -38,6 +38,7 @@ func (a *API) streamBackup(w http.ResponseWriter, r *http.Request, s sessions.Se
 	}
 	to := &patient{ResponseWriter: w, control: http.NewResponseController(w), limit: a.WriteLimit}
 	err := backup.Write(r.Context(), a.Contents, to)
+	_ = to.control.SetWriteDeadline(time.Now().Add(a.WriteLimit)) // of the rest, which is written when the handler has returned
 	if err == nil {
 		return nil
 	}

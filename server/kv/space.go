@@ -69,9 +69,10 @@ type keeper struct {
 	quota     int64
 	log       *slog.Logger
 	compacted time.Time
-	used      int64 // the bytes in use at that time
-	reserved  int64 // bytes of the database file whose blocks are allocated
-	holds     bool  // whether the reserve file exists
+	used      int64     // the bytes in use at that time
+	reserved  int64     // bytes of the database file whose blocks are allocated
+	holds     bool      // whether the reserve file exists
+	rest      time.Time // until then the file does not shrink again
 }
 
 // keep runs until ctx ends.
@@ -156,17 +157,33 @@ func (k *keeper) reclaim(ctx context.Context, r Space) error {
 			return err
 		}
 	}
-	if r.Size >= k.quota/100*goodAt && r.Used < r.Size/2 || k.alarmed() && r.Used < r.Size {
-		// Defrag blocks the store for some milliseconds per MiB in use.
-		k.reserved = 0 // Defrag creates a new file
-		if err := k.s.embedded.etcd.Server.Backend().Defrag(); err != nil {
-			return err
-		}
+	if err := k.shrink(r); err != nil {
+		return err
 	}
 	if !k.alarmed() || k.s.embedded.etcd.Server.Backend().Size() >= hardQuota(k.quota) {
 		return nil
 	}
 	_, err := k.s.embedded.etcd.Server.Alarm(ctx, &pb.AlarmRequest{
 		Action: pb.AlarmRequest_DEACTIVATE, Alarm: pb.AlarmType_NOSPACE, MemberID: uint64(k.s.embedded.etcd.Server.MemberID())})
+	return err
+}
+
+const (
+	// shrinkPause is the minimum pause between two attempts to shrink the file, and shrinkShare how many times longer than the last
+	// attempt the pause is. An alarm stays while another member has no space, and an attempt fails on a full disk.
+	shrinkPause = 10 * time.Second
+	shrinkShare = 20
+)
+
+// shrink returns unused pages of the file to the disk. This blocks the store for some milliseconds per MiB in use.
+func (k *keeper) shrink(r Space) error {
+	needed := r.Size >= k.quota/100*goodAt && r.Used < r.Size/2 || k.alarmed() && r.Used < r.Size
+	if !needed || time.Now().Before(k.rest) {
+		return nil
+	}
+	began := time.Now()
+	k.reserved = 0 // Defrag creates a new file
+	err := k.s.embedded.etcd.Server.Backend().Defrag()
+	k.rest = time.Now().Add(max(shrinkPause, shrinkShare*time.Since(began)))
 	return err
 }

@@ -31,16 +31,21 @@ func (q *dueQueue) Pop() any {
 	return last
 }
 
-// observedBefore keeps the times at which this server has seen the heartbeats that it reads again. Their stored times are those of
-// other clocks, and could end a lease too early.
-func (l *loading) observedBefore(beats map[string]beat) {
-	for key, known := range beats {
-		if l.beats[key].revision != known.revision {
-			continue
+// observedBefore keeps the times at which this server has seen the heartbeats that it reads again. Heartbeats after its view at a revision came
+// while its watch did not run, so they count as seen now. The stored times are those of other clocks, and could end a lease too early.
+func (l *loading) observedBefore(beats map[string]beat, view int64) {
+	for key, b := range l.beats {
+		switch known := beats[key]; {
+		case known.revision == b.revision:
+			b = known
+		case view > 0 && b.revision > view:
+			b.live = true
+		default:
+			continue // at the start there is only the stored time
 		}
-		l.beats[key] = known
+		l.beats[key] = b
 		if h := l.homes[claimOf(key)]; h != nil {
-			l.renewed(h, known)
+			l.renewed(h, b)
 		}
 	}
 }

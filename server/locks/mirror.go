@@ -54,7 +54,7 @@ type held struct {
 type beat struct {
 	revision          int64
 	expires, observed time.Time
-	live              bool      // received from the watch, not read at the start
+	live              bool      // made while this server ran, not read at the start
 	promised          time.Time // by this server; zero if another server extended the lease
 }
 
@@ -120,12 +120,17 @@ func (l *loading) replay(now time.Time) {
 	}
 }
 
-// take replaces the mirror's contents with what was read.
-func (m *mirror) take(l *loading, revision int64, now time.Time) {
+// prepare does what takes long in take. It needs no lock: requests go on meanwhile.
+func (l *loading) prepare(former *mirror, now time.Time) {
 	l.replay(now)
+	l.observedBefore(former.beats, former.revision)
+}
+
+// take replaces the mirror's contents with what was read. The caller is the only one that changes the mirror's contents.
+func (m *mirror) take(l *loading, revision int64, now time.Time) {
+	l.prepare(m, now)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	l.observedBefore(m.beats)
 	m.revision, m.graph, m.order, m.due = revision, l.graph, l.order, l.due
 	m.users = l.users
 	m.held, m.homes, m.asked, m.beats, m.tickets, m.kept = l.held, l.homes, l.asked, l.beats, l.tickets, l.kept

@@ -64,3 +64,44 @@ func TestALeaseThatIsReadAgainKeepsItsTime(t *testing.T) {
 	due, _ = table.Due(time.Now().Add(time.Hour))
 	require.Len(t, due, 1)
 }
+
+// The watch of this server is interrupted for longer than the store's history. Meanwhile another server, whose clock is behind, extends one
+// lease and grants another one. This server has not seen when, so neither ends before its time to live has passed from now on.
+func TestALeaseThatWasExtendedUnseenKeepsItsTime(t *testing.T) {
+	table := opened(t)
+	_, s := leased(t, table, "ann", time.Hour)
+	table.stop()
+	table.running.Wait() // its watch
+	behind := time.Now().Add(-2 * time.Hour)
+	granted := newClaim(Request{Paths: []Path{Document("new")}, Mode: Exclusive, Slots: 1, TTL: time.Hour, Holder: Holder{ID: "bob"}}, behind)
+	_, err := table.store.Commit(t.Context(), kv.Txn{Then: []kv.Op{
+		kv.Put(s.beatKey(), encodeBeat(behind.Add(time.Hour))),
+		kv.Put(granted.beatKey(), encodeBeat(behind.Add(time.Hour))), kv.Put(granted.keys()[0], granted.encode()),
+	}})
+	require.NoError(t, err)
+	_, err = table.read(t.Context())
+	require.NoError(t, err)
+	due, _ := table.Due(time.Now().Add(50 * time.Minute))
+	require.Empty(t, due)
+	due, _ = table.Due(time.Now().Add(time.Hour))
+	require.Len(t, due, 2)
+}
+
+// A server that reads many leases again looks at each of them while requests go on, so before it locks its view.
+func TestTheTimesAreKeptBeforeTheViewIsLocked(t *testing.T) {
+	table := opened(t)
+	_, s := leased(t, table, "ann", time.Hour)
+	extended, err := table.store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(s.beatKey(), encodeBeat(time.Now().Add(-time.Minute)))}})
+	require.NoError(t, err)
+	require.NoError(t, table.hear(t.Context(), extended.Revision))
+	table.stop()
+	table.running.Wait() // its watch
+	again := table.mirror.load()
+	_, err = table.store.Each(t.Context(), prefix, readPage, func(entries []kv.Entry) error { again.add(entries, time.Now()); return nil })
+	require.NoError(t, err)
+	table.mirror.mu.Lock()
+	defer table.mirror.mu.Unlock()
+	again.prepare(table.mirror, time.Now())
+	require.Len(t, again.due, 1)
+	assert.Equal(t, table.mirror.due[0].deadline, again.due[0].deadline)
+}

@@ -25,7 +25,7 @@ type Table struct {
 	later      chan func(context.Context) error
 	closed     <-chan struct{}
 
-	instance sync.Mutex
+	instance turn
 	lease    *kv.Lease // ends the tickets of this server if it dies
 	stubs    countdown
 }
@@ -100,7 +100,8 @@ func Open(ctx context.Context, store Store, c Config) (*Table, error) {
 	if c.InstanceTTL == 0 {
 		c.InstanceTTL = 5 * time.Second
 	}
-	t := &Table{store: store, config: c, mirror: newMirror(), heartbeats: make(chan heartbeat), later: make(chan func(context.Context) error)}
+	t := &Table{store: store, config: c, mirror: newMirror(), heartbeats: make(chan heartbeat), later: make(chan func(context.Context) error),
+		instance: newTurn(), stubs: countdown{turn: newTurn()}}
 	if c.Alone {
 		if _, err := store.Commit(ctx, kv.Txn{Then: []kv.Op{kv.DeleteUnder(waitPrefix)}}); err != nil {
 			return nil, err
@@ -122,8 +123,8 @@ func Open(ctx context.Context, store Store, c Config) (*Table, error) {
 func (t *Table) Close() {
 	t.stop()
 	t.running.Wait()
-	t.instance.Lock()
-	defer t.instance.Unlock()
+	_ = t.instance.take(context.Background())
+	defer t.instance.leave()
 	if t.lease != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -192,8 +193,10 @@ func (t *Table) gauge() {
 
 // instanceLease returns the lease to which this server's tickets are bound.
 func (t *Table) instanceLease(ctx context.Context) (*kv.Lease, error) {
-	t.instance.Lock()
-	defer t.instance.Unlock()
+	if err := t.instance.take(ctx); err != nil {
+		return nil, err
+	}
+	defer t.instance.leave()
 	if t.lease != nil {
 		select {
 		case <-t.lease.Lost():

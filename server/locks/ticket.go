@@ -280,7 +280,8 @@ func (t *Table) tryLater(ctx context.Context) {
 // countdown provides a lease for stubs that nobody renews. It acquires another one when the remaining time gets
 // short.
 type countdown struct {
-	mu    sync.Mutex
+	turn  turn       // held while the store is asked
+	mu    sync.Mutex // of the fields below
 	last  *kv.Lease
 	until time.Time
 }
@@ -290,17 +291,31 @@ const round = 30 * time.Second
 
 // lease returns a lease that lasts for ttl or a little longer.
 func (c *countdown) lease(ctx context.Context, store Store, ttl time.Duration) (*kv.Lease, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	if err := c.turn.take(ctx); err != nil {
+		return nil, err
+	}
+	defer c.turn.leave()
 	now := time.Now()
-	if c.last != nil && !c.until.Before(now.Add(ttl)) {
-		return c.last, nil
+	if last := c.lasting(now.Add(ttl)); last != nil {
+		return last, nil
 	}
 	lease, err := store.Countdown(ctx, ttl+round)
 	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		c.last, c.until = lease, now.Add(ttl+round)
 	}
 	return lease, err
+}
+
+// lasting returns the last lease if it lasts until a time.
+func (c *countdown) lasting(until time.Time) *kv.Lease {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.until.Before(until) {
+		return nil
+	}
+	return c.last
 }
 
 // drop makes the next stub use another lease, because this one may be gone.

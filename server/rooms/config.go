@@ -43,7 +43,7 @@ type Config struct {
 }
 
 // Access reports whether a client may see a room or, with change, enter and change it. The server calls it for every
-// message, and before it sends a state: the socket of a client that may neither see nor change the room ends. A nil
+// message, before it sends a state, and with each ping: the socket of a client that may neither see nor change its room ends. A nil
 // Access allows everything. For a client that may not see a room, the room does not exist.
 type Access func(room string, change bool) bool
 

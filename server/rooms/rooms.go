@@ -216,6 +216,16 @@ func (r *Rooms) follow(s *socket, id string, revision int64) {
 	f.join(s, revision)
 }
 
+// roomOf returns the last room that a socket entered, or "".
+func (r *Rooms) roomOf(s *socket) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s.feed == nil {
+		return ""
+	}
+	return s.feed.id
+}
+
 // newFeed starts the watch of a room. The caller holds r.mu.
 func (r *Rooms) newFeed(id string, revision int64) *feed {
 	ctx, stop := context.WithCancel(r.ctx)

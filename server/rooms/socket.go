@@ -28,9 +28,8 @@ type socket struct {
 	may     Access
 	out     *outbox
 
-	// Only the reading goroutine uses these fields.
-	feed    *feed // of the last room that it entered
-	entered bool  // whether it has ever asked to enter a room
+	feed    *feed // of the last room that it entered; only the reading goroutine sets it, under rooms.mu
+	entered bool  // whether it has ever asked to enter a room; only the reading goroutine uses it
 }
 
 func newSocket(r *Rooms, conn *websocket.Conn, session string, may Access) *socket {
@@ -39,6 +38,9 @@ func newSocket(r *Rooms, conn *websocket.Conn, session string, may Access) *sock
 }
 
 func (s *socket) mayDo(room string, change bool) bool { return s.may == nil || s.may(room, change) }
+
+// keeps reports whether the socket may stay in a room: its client may see or change it.
+func (s *socket) keeps(room string) bool { return s.mayDo(room, false) || s.mayDo(room, true) }
 
 func (s *socket) participant(name string) participant {
 	return participant{Token: s.token, Name: name, Session: s.session}
@@ -134,7 +136,10 @@ func (s *socket) writeOne(ctx context.Context, message outgoing) error {
 	if message.state == nil {
 		return s.conn.Write(ctx, websocket.MessageText, message.data)
 	}
-	if id := message.state.room.ID; !s.mayDo(id, false) && !s.mayDo(id, true) {
+	if id := message.state.room.ID; !s.keeps(id) {
+		if s.rooms.roomOf(s) != id {
+			return nil // it has moved to another room since
+		}
 		_ = s.conn.Close(websocket.StatusPolicyViolation, errNotAllowed.message)
 		return errNotAllowed
 	}
@@ -148,7 +153,7 @@ func (s *socket) writeOne(ctx context.Context, message outgoing) error {
 	return s.conn.Write(ctx, websocket.MessageText, data)
 }
 
-// ping sends pings and returns when the client no longer answers.
+// ping sends pings and returns when the client no longer answers, or may no longer be in its room.
 func (s *socket) ping(ctx context.Context) {
 	ticker := time.NewTicker(s.rooms.config.Ping)
 	defer ticker.Stop()
@@ -156,6 +161,10 @@ func (s *socket) ping(ctx context.Context) {
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
+			return
+		}
+		if id := s.rooms.roomOf(s); id != "" && !s.keeps(id) {
+			_ = s.conn.Close(websocket.StatusPolicyViolation, errNotAllowed.message)
 			return
 		}
 		limited, cancel := context.WithTimeout(ctx, s.rooms.config.Ping)

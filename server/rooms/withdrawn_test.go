@@ -33,3 +33,61 @@ func TestAParticipantWithoutPermissionHearsNoMore(t *testing.T) {
 		t.Error("the socket stays open")
 	}
 }
+
+// The sign-in of a participant ends in a room in which nothing happens. Its socket ends soon.
+func TestAQuietParticipantWithoutPermissionLeaves(t *testing.T) {
+	a := start(t, Config{Store: kvtest.Open(t), Ping: 20 * time.Millisecond})
+	ann := connect(t, a)
+	id := ann.create("Ann")
+	var withdrawn atomic.Bool
+	a.config.Identify = func(http.ResponseWriter, *http.Request) (string, Access, bool) {
+		return "", func(string, bool) bool { return !withdrawn.Load() }, true
+	}
+	ben := connect(t, a)
+	ben.enter(id, "Ben")
+	ben.info()
+	withdrawn.Store(true)
+	select {
+	case text, open := <-ben.inbox:
+		assert.False(t, open, text)
+	case <-time.After(limit):
+		t.Error("the socket stays open")
+	}
+}
+
+// The permission for a room is withdrawn, and its last state is still to be sent to a participant that moves to another room. The
+// participant stays there.
+func TestTheStateOfAFormerRoomEndsNoSocket(t *testing.T) {
+	a := start(t, Config{Store: kvtest.Open(t)})
+	ann, cleo := connect(t, a), connect(t, a)
+	former, later := ann.create("Ann"), cleo.create("Cleo")
+	ann.info()
+	var withdrawn atomic.Bool
+	asked, moved := make(chan struct{}, 10), make(chan struct{})
+	a.config.Identify = func(http.ResponseWriter, *http.Request) (string, Access, bool) {
+		return "", func(room string, _ bool) bool {
+			if room != former || !withdrawn.Load() {
+				return true
+			}
+			asked <- struct{}{}
+			<-moved
+			return false
+		}, true
+	}
+	ben := connect(t, a)
+	ben.enter(former, "Ben")
+	ben.info()
+	withdrawn.Store(true)
+	ann.answer("secret")
+	<-asked
+	ben.enter(later, "Ben")
+	eventually(t, "Ben is in the other room", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.feeds[later] != nil && a.sockets[ben.token].feed == a.feeds[later]
+	})
+	close(moved)
+	assert.Len(t, ben.info().Room.Participants, 2)
+	cleo.answer("x")
+	ben.info()
+}
