@@ -41,6 +41,7 @@ func TestCampaign(t *testing.T) {
 	assert.Empty(t, r.oracle.violations)
 	assert.Positive(t, r.oracle.count["saves acknowledged"])
 	assert.Positive(t, r.endings)
+	assert.LessOrEqual(t, r.oracle.count[noStep], 4*r.oracle.count[atStep]+2, "too few pages come to the step at which they are to end")
 }
 
 // Each plant breaks a promise in every worker and page. It shows when pages end in these ways.

@@ -17,6 +17,12 @@ type plan struct {
 	stopAt  int     // the step at which it waits; 0: none
 }
 
+// What the report counts of the pages that end at a step.
+const (
+	atStep = "pages that stopped at a step"
+	noStep = "steps that no page came to"
+)
+
 // variants is the number of projects that the early pages of a chapter share.
 const variants = 3
 
@@ -72,9 +78,10 @@ func (r *run) step(i int) {
 	r.leave(i, "reloaded")
 	select {
 	case s := <-r.net.stops:
+		r.oracle.count[atStep]++
 		r.stopped(i, s)
 	case <-time.After(4 * time.Second):
-		r.oracle.count["steps that no page came to"]++
+		r.oracle.count[noStep]++
 	}
 }
 
