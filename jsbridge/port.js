@@ -109,14 +109,14 @@ export class Port {
 
   /**
    * Asks the browser for a lock, after the browser has got back earlier releases: a released lock is free only once the
-   * browser has handled its promise.
+   * browser has handled its promise. A steal does not wait: the page may freeze meanwhile, and the lock may get a new holder.
    * @param {number} id
    * @param {string} name
    * @param {number} flags
    * @param {number} [lent] the number of the locks that the page holds for this request
    */
   lock(id, name, flags, lent) {
-    if (!this.#takes(id, name, flags & SHARED, lent)) this.#inTurn(id, (asked) => this.#request(id, asked, name, flags));
+    if (!this.#takes(id, name, flags & SHARED, lent)) this.#inTurn(id, (asked) => this.#request(id, asked, name, flags), !!(flags & STEAL));
   }
 
   /**
@@ -176,14 +176,15 @@ export class Port {
   /**
    * @param {number} id
    * @param {(asked: Asked) => void} request
+   * @param {boolean} [atOnce]
    */
-  #inTurn(id, request) {
+  #inTurn(id, request, atOnce) {
     const asked = {};
     this.#asked.set(id, asked);
     const go = () => {
       if (this.#asked.has(id)) request(asked); // not abandoned
     };
-    if (!this.#turn && this.#releasing.size === 0) return go();
+    if (atOnce || (!this.#turn && this.#releasing.size === 0)) return go();
     const turn = this.#turn = Promise.allSettled([this.#turn, ...this.#releasing]).then(() => {
       if (this.#turn === turn) this.#turn = undefined;
       go();

@@ -262,7 +262,7 @@ func (g *webGrant) add(p *pending) {
 }
 
 // Release implements [lock.Grant]. The browser gets the locks back a moment later, but before every later request of
-// this program.
+// this program that does not steal.
 func (g *webGrant) Release(context.Context) error {
 	g.mu.Lock()
 	locks := g.locks

@@ -24,14 +24,50 @@ func (b *both) Request(ctx context.Context, r Request) (Grant, error) {
 	begun := SystemClock{}.Now()
 	g, err := b.first.Request(ctx, r)
 	switch {
-	case err == nil && r.Steal && b.stolenSince(ctx, begun, g):
-		return newBundle(g), nil // its thief lives, and may have the lock of the second Locker already
+	case err == nil && r.Steal:
+		return b.steal(ctx, r, begun, g)
 	case err == nil:
+		return b.complete(ctx, r, g)
 	case errors.Is(err, ErrDenied) && !errors.Is(err, ErrFallbackConflict):
 		return nil, &Error{Code: CodeFallbackConflict, Operation: OpAcquire, Err: err, Detail: "another page of this browser holds it"}
-	default:
-		return nil, err
 	}
+	return nil, err
+}
+
+// steal completes a grant that was stolen from first and requested at begun. This page may freeze at any moment, and a successor may
+// then hold both: it was not a holder in second while g was not lost.
+func (b *both) steal(ctx context.Context, r Request, begun Instant, g Grant) (h Grant, err error) {
+	for range lastLooks {
+		r.From = b.holders(ctx, r.Wants)
+		if b.stolenSince(ctx, begun, g) {
+			return newBundle(g), nil // its thief lives, and may have the lock of the second Locker already
+		}
+		if h, err = b.complete(ctx, r, g); !errors.Is(err, ErrDenied) {
+			return h, err
+		}
+		begun = Instant{} // another client holds it now: look again
+	}
+	_ = g.Release(context.WithoutCancel(ctx))
+	return nil, err
+}
+
+// holders returns the clients that hold one of the names in second; nil if that cannot be known.
+func (b *both) holders(ctx context.Context, wants []Want) []string {
+	now, err := bounded(ctx, answerLimit, b.second.Query)
+	if err != nil {
+		return nil
+	}
+	clients := make([]string, 0, len(now.Held))
+	for _, i := range now.Held {
+		if slices.ContainsFunc(wants, func(w Want) bool { return w.Name == i.Name }) {
+			clients = append(clients, i.ClientID)
+		}
+	}
+	return clients
+}
+
+// complete adds the names in second to a grant of first. It releases that grant if it fails, unless a steal was denied.
+func (b *both) complete(ctx context.Context, r Request, g Grant) (Grant, error) {
 	waiting, stop := untilLost(ctx, g)
 	defer stop()
 	h, err := b.second.Request(waiting, r)
@@ -40,6 +76,8 @@ func (b *both) Request(ctx context.Context, r Request) (Grant, error) {
 		return newBundle(g, h), nil
 	case ctx.Err() == nil && wait.Closed(g.Lost()):
 		return newBundle(g), nil // granted, and stolen before the second Locker answered
+	case r.Steal && errors.Is(err, ErrDenied):
+		return nil, err
 	}
 	_ = g.Release(context.WithoutCancel(ctx))
 	return nil, err

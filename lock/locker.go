@@ -25,6 +25,9 @@ type Request struct {
 	IfAvailable bool
 	// Steal takes the names from their holders and passes all waiters. It needs Exclusive and excludes IfAvailable.
 	Steal bool
+	// From, if not nil, are the only clients from which Steal may take the names, as [Snapshot] names them. If another client holds one,
+	// the request is denied. A Locker that cannot compare and steal in one step ignores it.
+	From []string
 	// Asked, if not zero, is when the request was made, as a Unix time in microseconds. It is a hint for a Locker that
 	// receives some requests later than others. A request never gets a worse place for it than by its arrival.
 	Asked int64

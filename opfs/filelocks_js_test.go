@@ -124,3 +124,26 @@ func TestLookNoticesSteal(t *testing.T) {
 	require.NoError(t, g.Look(t.Context(), lock.SystemClock{}.Now()))
 	assert.True(t, lost(g))
 }
+
+// A client that steals from known holders takes nothing from another client, which may have become the holder since.
+func TestStealTakesNothingFromAnotherHolder(t *testing.T) {
+	root := newRoot()
+	c, thief := newClient(t, root), newClient(t, root)
+	theft := want("x")
+	theft.Steal, theft.From = true, []string{}
+	g, err := c.Request(t.Context(), want("x"))
+	require.NoError(t, err)
+	_, err = thief.Request(t.Context(), theft)
+	require.ErrorIs(t, err, lock.ErrDenied)
+	require.NoError(t, g.Look(t.Context(), lock.SystemClock{}.Now()))
+	assert.False(t, lost(g))
+
+	now, err := thief.Query(t.Context())
+	require.NoError(t, err)
+	require.Len(t, now.Held, 1)
+	theft.From = []string{now.Held[0].ClientID}
+	_, err = thief.Request(t.Context(), theft)
+	require.NoError(t, err)
+	require.NoError(t, g.Look(t.Context(), lock.SystemClock{}.Now()))
+	assert.True(t, lost(g))
+}

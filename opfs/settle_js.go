@@ -24,6 +24,8 @@ func (s *session) request(e *entry, r lock.Request) error {
 	e.client = s.me
 	switch {
 	case s.t.find(e.id) != nil:
+	case r.Steal && r.From != nil && s.t.heldByOther(e, r.From):
+		return lock.ErrDenied
 	case r.Steal:
 		e.state = waiting
 		s.notifyLost(s.t.steal(e))

@@ -123,12 +123,18 @@ func (t *table) join(e *entry) {
 	t.insert(at, e)
 }
 
+// heldByOther reports whether another client than those holds a name of e.
+func (t *table) heldByOther(e *entry, clients []string) bool {
+	return slices.ContainsFunc(t.queue, func(other *entry) bool {
+		return other.state == granted && !slices.Contains(clients, other.client) &&
+			slices.ContainsFunc(other.wants, func(w lock.Want) bool { return e.has(w.Name) })
+	})
+}
+
 // steal grants e before all others and takes its names from their holders. These keep their other names until they
 // release them.
 func (t *table) steal(e *entry) (losers []*entry) {
-	taken := func(w lock.Want) bool {
-		return slices.ContainsFunc(e.wants, func(mine lock.Want) bool { return mine.Name == w.Name })
-	}
+	taken := func(w lock.Want) bool { return e.has(w.Name) }
 	for _, other := range t.queue {
 		if other.state == granted && slices.ContainsFunc(other.wants, taken) {
 			other.wants = slices.DeleteFunc(other.wants, taken)

@@ -69,6 +69,9 @@ func (l *Locker) one(ctx context.Context, want lock.Want, r lock.Request, lose f
 	e := &entry{client: l.id, want: want, ready: make(chan struct{}), lose: lose}
 	s.mu.Lock()
 	switch {
+	case r.Steal && r.From != nil && s.heldByOther(e, r.From):
+		s.mu.Unlock()
+		return nil, lock.ErrDenied
 	case r.Steal:
 		s.steal(e)
 	case r.IfAvailable && !s.grantable(e):
@@ -112,6 +115,13 @@ func (s *Space) Kill(client string) {
 	defer s.mu.Unlock()
 	s.queue = slices.DeleteFunc(s.queue, func(e *entry) bool { return e.client == client })
 	s.grantAll()
+}
+
+// heldByOther reports whether another client than those holds the name.
+func (s *Space) heldByOther(e *entry, clients []string) bool {
+	return slices.ContainsFunc(s.queue, func(other *entry) bool {
+		return other.granted && other.want.Name == e.want.Name && !slices.Contains(clients, other.client)
+	})
 }
 
 // steal takes the name from its holders and puts e before all waiters.

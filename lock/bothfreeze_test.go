@@ -1,0 +1,49 @@
+package lock_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/lock/locktest"
+)
+
+// late is the Locker of a page that freezes during its steal, before it takes anything.
+type late struct {
+	lock.Locker
+	asleep func()
+}
+
+func (l *late) Request(ctx context.Context, r lock.Request) (lock.Grant, error) {
+	l.asleep()
+	return l.Locker.Request(ctx, r)
+}
+
+// A page steals the lock of the browser, finds that nobody has stolen that meanwhile, and freezes before it steals the file. Another
+// page takes both over, and lives.
+func TestThiefThatFreezesDuringTheSecondStealTakesNothingFromASuccessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		steal := lock.Request{Wants: []lock.Want{{Name: "n", Mode: lock.Exclusive}}, Steal: true}
+		first, second := locktest.NewSpace(), locktest.NewSpace()
+		frozen, err := lock.Both(first.Client("frozen"), second.Client("frozen")).Request(t.Context(), steal)
+		require.NoError(t, err)
+		var successor lock.Grant
+		page := &freezing{Locker: first.Client("thief"), lost: make(chan struct{}), asleep: func() {}}
+		file := &late{Locker: second.Client("thief"), asleep: func() {
+			successor, err = lock.Both(first.Client("successor"), second.Client("successor")).Request(t.Context(), steal)
+			require.NoError(t, err)
+		}}
+		g, err := lock.Both(page, file).Request(t.Context(), steal)
+		synctest.Wait()
+		assert.False(t, isLost(successor), "it lives")
+		if err == nil {
+			require.NoError(t, g.Release(t.Context()))
+		}
+		require.NoError(t, successor.Release(t.Context()))
+		require.NoError(t, frozen.Release(t.Context()))
+	})
+}
