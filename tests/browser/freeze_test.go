@@ -66,3 +66,19 @@ func TestFrozenTab(t *testing.T) {
 
 // frozen is an observer's view of a stopped tab.
 type frozen struct{ Page, Worker, Callbacks, Held, Pending int }
+
+// A tab that crashes while it is frozen is not frozen afterwards, not even in a page that comes back from the back/forward cache.
+func TestFrozenTabThatCrashes(t *testing.T) {
+	l := openLab(t, browser.Options{})
+	l.tab(t, "observer") // a tab is hidden behind another one
+	tab := l.Open(t, l.server.URL("/blank"))
+	home := browser.Get[string](tab, "location.href")
+	tab.Freeze()
+	tab.Crash()
+	tab.Navigate(home)
+	tab.MustEval("globalThis.kept = true; null", nil)
+	tab.Navigate(l.server.URL("/lab"))
+	_ = tab.Eval("history.back(); null", nil)
+	tab.WaitFor("globalThis.kept", browser.Limit)
+	tab.MustEval("await new Promise(done => setTimeout(done)); null", nil)
+}

@@ -223,12 +223,17 @@ func (tab *Tab) Reload() {
 // load runs an action that loads another document.
 func (tab *Tab) load(action chromedp.Action) error {
 	tab.mu.Lock()
-	if wait.Closed(tab.crashed) {
+	crashed := wait.Closed(tab.crashed)
+	if crashed {
 		tab.crashed = make(chan struct{})
 	}
 	tab.pid = 0
 	tab.mu.Unlock()
-	return tab.do(action.Do)
+	if err := tab.do(action.Do); err != nil || !crashed {
+		return err
+	}
+	// If the tab was frozen as it crashed, Chromium would freeze the next page that comes back from the back/forward cache.
+	return tab.lifecycle(page.SetWebLifecycleStateStateActive)
 }
 
 // Close closes the tab like a click on its close button without a prompt: the page receives pagehide but not
