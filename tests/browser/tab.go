@@ -21,10 +21,15 @@ import (
 
 // Errors that end a call on a tab early.
 var (
-	errLimit   = fmt.Errorf("no answer within %v", Limit)
+	errLimit   = within(Limit)
 	errCrashed = errors.New("the tab has crashed")
 	errClosed  = errors.New("the tab is closed")
 )
+
+// ErrNoAnswer is matched by the error of a call that takes longer than its limit.
+var ErrNoAnswer = errors.New("no answer")
+
+func within(limit time.Duration) error { return fmt.Errorf("%w within %v", ErrNoAnswer, limit) }
 
 // A Tab is one page of a browser, in the same window and profile as all others. A method without an error result
 // fails the test at once, so the test must call it on its own goroutine, as t.Fatal demands. The end of the test
@@ -162,7 +167,7 @@ func (tab *Tab) do(action func(context.Context) error) error { return tab.doWith
 func (tab *Tab) doWithin(limit time.Duration, action func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(tab.ctx)
 	defer cancel(nil)
-	ctx, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
+	ctx, stop := context.WithTimeoutCause(ctx, limit, within(limit))
 	defer stop()
 	tab.mu.Lock()
 	crashed := tab.crashed

@@ -4,6 +4,7 @@ package campaign
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -275,6 +276,9 @@ func (r *run) inspect(p *opened, s *session, history bool) bool {
 	var found seen
 	if err := p.tab.Eval(fmt.Sprintf("await sessions.get(%q).inspect(%v)", s.id, history), &found); err != nil {
 		r.oracle.count["inspections that failed"]++
+		if errors.Is(err, browser.ErrNoAnswer) {
+			r.oracle.accuse("%s: a call of %s does not settle: %v", s.document.name, s.id, err)
+		}
 		return false
 	}
 	if s.document.shared {
