@@ -17,7 +17,7 @@ type plan struct {
 	stopAt  int     // the step at which it waits; 0: none
 }
 
-// What the report counts of the pages that end at a step.
+// The counts of pages that end at a step, in the report.
 const (
 	atStep = "pages that stopped at a step"
 	noStep = "steps that no page came to"
