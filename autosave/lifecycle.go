@@ -194,19 +194,35 @@ func (s *Saver) discard() {
 }
 
 // Dispose saves unsaved changes, releases the lock and ends. It returns when that is done, or with the cause when ctx
-// ends. The error is the error of saving or releasing. Dispose may be called again.
+// ends. The error is the error of saving or releasing. Dispose may be called again: then it returns the result of the call that has ended
+// this page.
 func (s *Saver) Dispose(ctx context.Context) error {
 	ctx, stop := bounded(ctx)
 	defer stop()
 	err := s.depart(ctx, ended)
-	if errors.Is(err, ErrDisposed) || errors.Is(err, ErrDisabled) {
+	switch err { //nolint:errorlint // a wrapped one comes from the editor or the lock, and this call ends the page
+	case ErrDisabled:
 		s.events.queue.Close()
 		return nil
+	case ErrDisposed:
+		return s.disposal(ctx)
 	}
 	select {
 	case <-s.finish():
 	case <-ctx.Done():
 		err = errors.Join(err, context.Cause(ctx))
 	}
+	s.disposeErr = err
+	close(s.disposed)
 	return err
+}
+
+// disposal waits for the call of Dispose that ends this page, and returns its result: only that call knows whether all is stored.
+func (s *Saver) disposal(ctx context.Context) error {
+	select {
+	case <-s.disposed:
+		return s.disposeErr
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

@@ -48,6 +48,9 @@ type Saver struct {
 	end   context.CancelFunc
 	gone  chan struct{} // closed when run has ended
 	final State         // read after gone is closed
+
+	disposed   chan struct{} // closed when the Dispose that ends this page has its result
+	disposeErr error         // read after disposed is closed
 }
 
 // New starts AutoSave. It returns once it is known whether this page edits and, if so, the listener was given the last
@@ -92,7 +95,7 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 // newSaver returns a read-only Saver whose listener is called, and that does nothing else yet.
 func newSaver(c Config) *Saver {
 	s := &Saver{config: c, events: events{queue: inorder.New(), listener: c.Listener, shown: shown{phase: PhaseIdle}}, changes: changes{began: time.Now().Add(-1)}, adopted: newAdoptions(), wake: make(chan struct{}, 1),
-		inbox: make(chan func()), reads: make(chan struct{}, readsAtOnce), gone: make(chan struct{}), tenure: tenure{verdict: make(chan struct{}), stop: func() {}},
+		inbox: make(chan func()), reads: make(chan struct{}, readsAtOnce), gone: make(chan struct{}), disposed: make(chan struct{}), tenure: tenure{verdict: make(chan struct{}), stop: func() {}},
 		timer: time.NewTimer(time.Hour), retries: retries{backoff: c.Retry, next: c.Retry.Delays()}}
 	s.life, s.end = context.WithCancel(context.Background())
 	go s.events.queue.Run()

@@ -72,6 +72,7 @@ export function startWorker(worker: Worker, url: URL | undefined, broken: Promis
         settle(value);
       };
       calls.set(id, { resolve: settled(resolve), reject: settled(reject), callback });
+      watched(); // the message itself was posted before the worker owed an answer
       signal?.addEventListener("abort", abort);
     }),
   });
