@@ -48,6 +48,24 @@ func TestBlockersAreThoseBeforeThatConflict(t *testing.T) {
 	assert.Empty(t, table.next())
 }
 
+// A thief that knows the holders takes nothing from another client: only granted entries that share a name count.
+func TestHeldByOther(t *testing.T) {
+	thief := newEntry("thief", "4", waiting, lock.Exclusive, "a")
+	for _, c := range []struct {
+		other *entry
+		is    bool
+	}{
+		{newEntry("known", "1", granted, lock.Exclusive, "a"), false},
+		{newEntry("successor", "2", granted, lock.Exclusive, "b", "a"), true},
+		{newEntry("reader", "2", granted, lock.Shared, "a"), true},
+		{newEntry("waiter", "2", waiting, lock.Exclusive, "a"), false},
+		{newEntry("elsewhere", "2", granted, lock.Exclusive, "b"), false},
+	} {
+		table := &table{queue: []*entry{newEntry("first", "1", granted, lock.Shared, "c"), c.other}}
+		assert.Equal(t, c.is, table.heldByOther(thief, []string{"1"}), c.other.id)
+	}
+}
+
 // A client that was passed while it was frozen finds on waking that a holder stands behind it.
 func TestPassedWaiterIsBlockedByLaterHolder(t *testing.T) {
 	table := &table{queue: []*entry{
