@@ -200,8 +200,8 @@ func (s *Saver) Dispose(ctx context.Context) error {
 	ctx, stop := bounded(ctx)
 	defer stop()
 	err := s.depart(ctx, ended)
-	switch err { //nolint:errorlint // a wrapped one comes from the editor or the lock, and this call ends the page
-	case ErrDisabled:
+	switch err {
+	case ErrDisabled: //nolint:errorlint // a wrapped one comes from the editor or the lock, and this call ends the page
 		s.events.queue.Close()
 		return nil
 	case ErrDisposed:
