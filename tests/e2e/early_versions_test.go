@@ -83,3 +83,25 @@ func TestEarlyEditingTakesLong(t *testing.T) {
 		quiet(t, tab)
 	})
 }
+
+// The first word is typed after Go was called, and before it knows this AutoSave. It is saved although no other word follows.
+func TestFirstWordDuringTheTakeoverIsSaved(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	later, arrive := n.gated(named("worker", "early first word", "Ann"))
+	tab := w.earlyTab(t, later)
+	tab.MustEval(`{
+		const post = Worker.prototype.postMessage
+		Worker.prototype.postMessage = function (message, ...rest) {
+			post.call(this, message, ...rest)
+			if (message.kind === 'call' && message.method === 'autosave') { globalThis.dirty = message.arg.dirty; queueMicrotask(() => type('word')) }
+		}
+	}`, nil)
+	tab.MustEval("edits(); null", nil)
+	tab.WaitFor("!autosave.readOnly", browser.Limit)
+	arrive()
+	tab.WaitFor("told.includes('saved') && autosave.state().phase === 'idle'", browser.Limit)
+	assert.False(t, browser.Get[bool](tab, "dirty"), "nothing was typed before the call")
+	assert.Equal(t, "word", browser.Get[string](tab, "await current()"))
+	quiet(t, tab)
+}
