@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -42,4 +43,15 @@ func TestAnAlarmThatStaysDoesNotBlockTheStore(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 1, shrunk)
+
+	for _, pause := range []time.Duration{2, 4, 8, 16, 32, 60, 60} { // seconds; a store that becomes free little by little does not wait long
+		k.rest = time.Now()
+		require.NoError(t, k.reclaim(t.Context(), Space{Used: 1 << 20, Size: 2 << 20}))
+		assert.Equal(t, pause*time.Second, k.pause)
+	}
+	k.tried = 1<<20 + growth
+	require.NoError(t, k.reclaim(t.Context(), Space{Used: 1 << 20, Size: 2 << 20}))
+	assert.Equal(t, time.Second, k.pause, "much was deleted")
+	require.NoError(t, k.reclaim(t.Context(), Space{Used: 2 << 20, Size: 2 << 20}))
+	assert.Zero(t, k.pause, "nothing can shrink")
 }

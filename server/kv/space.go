@@ -69,10 +69,12 @@ type keeper struct {
 	quota     int64
 	log       *slog.Logger
 	compacted time.Time
-	used      int64     // the bytes in use at that time
-	reserved  int64     // bytes of the database file whose blocks are allocated
-	holds     bool      // whether the reserve file exists
-	rest      time.Time // until then the file does not shrink again
+	used      int64         // the bytes in use at that time
+	reserved  int64         // bytes of the database file whose blocks are allocated
+	holds     bool          // whether the reserve file exists
+	rest      time.Time     // until then the file does not shrink again
+	pause     time.Duration // after the last attempt to shrink the file
+	tried     int64         // the bytes in use at that attempt
 }
 
 // keep runs until ctx ends.
@@ -168,22 +170,24 @@ func (k *keeper) reclaim(ctx context.Context, r Space) error {
 	return err
 }
 
-const (
-	// shrinkPause is the minimum pause between two attempts to shrink the file, and shrinkShare how many times longer than the last
-	// attempt the pause is. An alarm stays while another member has no space, and an attempt fails on a full disk.
-	shrinkPause = 10 * time.Second
-	shrinkShare = 20
-)
+// longestPause is the maximum pause between two attempts to shrink the file, unless an attempt takes longer than a twentieth of it.
+const longestPause = time.Minute
 
-// shrink returns unused pages of the file to the disk. This blocks the store for some milliseconds per MiB in use.
+// shrink returns unused pages of the file to the disk. This blocks the store for some milliseconds per MiB in use, and it may not help: an alarm
+// stays while another member has no space, and an attempt fails on a full disk. So each pause is twice as long as the one before. The first ones
+// are short, because a history that is being compacted frees its pages little by little.
 func (k *keeper) shrink(r Space) error {
 	needed := r.Size >= k.quota/100*goodAt && r.Used < r.Size/2 || k.alarmed() && r.Used < r.Size
+	if !needed || k.tried-r.Used > growth/4 { // much was deleted meanwhile
+		k.pause, k.rest = 0, time.Time{}
+	}
 	if !needed || time.Now().Before(k.rest) {
 		return nil
 	}
 	began := time.Now()
-	k.reserved = 0 // Defrag creates a new file
+	k.reserved, k.tried = 0, r.Used // Defrag creates a new file
 	err := k.s.embedded.etcd.Server.Backend().Defrag()
-	k.rest = time.Now().Add(max(shrinkPause, shrinkShare*time.Since(began)))
+	k.pause = min(max(measureInterval, 2*k.pause), max(longestPause, 20*time.Since(began)))
+	k.rest = time.Now().Add(k.pause)
 	return err
 }
