@@ -49,9 +49,69 @@ func TestAnAlarmThatStaysDoesNotBlockTheStore(t *testing.T) {
 		require.NoError(t, k.reclaim(t.Context(), Space{Used: 1 << 20, Size: 2 << 20}))
 		assert.Equal(t, pause*time.Second, k.pause)
 	}
-	k.tried = 1<<20 + growth
+	k.left = 2 << 20
 	require.NoError(t, k.reclaim(t.Context(), Space{Used: 1 << 20, Size: 2 << 20}))
 	assert.Equal(t, time.Second, k.pause, "much was deleted")
 	require.NoError(t, k.reclaim(t.Context(), Space{Used: 2 << 20, Size: 2 << 20}))
 	assert.Zero(t, k.pause, "nothing can shrink")
+}
+
+// The store is full, and the keeper shrinks the file before anything is free in it. Then space becomes free, and the keeper shrinks the file
+// without a pause: until it does, the store refuses every lock.
+func TestFreedSpaceEndsThePauseAfterAUselessShrink(t *testing.T) {
+	const quota = 8 << 20
+	dir := t.TempDir()
+	s, err := Open(t.Context(), Config{DataDir: dir, Quota: quota})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	s.embedded.keeping() // the test takes its place
+	k := &keeper{s: s, dir: dir, quota: quota, log: slog.New(slog.DiscardHandler)}
+	put := func(i, size int) error {
+		_, err := s.Commit(t.Context(), Txn{Then: []Op{Put(fmt.Sprint("big/", i), make([]byte, size))}})
+		return err
+	}
+	n := 0
+	fill := func() {
+		for err = nil; err == nil; n++ {
+			err = put(n, 16<<10)
+		}
+		require.ErrorIs(t, err, ErrFull)
+	}
+	fill()
+	full := k.measure(true)
+	full.Size = full.Used + 1 // something is free in most files
+	require.NoError(t, k.reclaim(t.Context(), full))
+	require.False(t, k.rest.IsZero(), "it has tried")
+	fill()
+	k.rest = time.Now().Add(time.Hour) // the file is large
+
+	_, err = s.Commit(t.Context(), Txn{Then: []Op{DeleteUnder("big/")}})
+	require.NoError(t, err)
+	_, revision, err := s.Get(t.Context(), "ready")
+	require.NoError(t, err)
+	require.NoError(t, s.Compact(t.Context(), revision))
+	require.Eventually(t, func() bool { return k.measure(true).Used < quota/2 }, 30*time.Second, 10*time.Millisecond)
+	require.NoError(t, k.reclaim(t.Context(), k.measure(true)))
+	assert.NoError(t, put(0, 1))
+}
+
+// Nothing changes in a full store, so each compaction finds that the last one was enough. The keeper goes on: it shrinks the file, ends the
+// alarm, and logs no failure.
+func TestAQuietFullStoreIsCompactedAgain(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(t.Context(), Config{DataDir: dir})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	s.embedded.keeping() // the test takes its place
+	k := &keeper{s: s, dir: dir, quota: 1 << 30, log: slog.New(slog.DiscardHandler)}
+	_, err = s.Commit(t.Context(), Txn{Then: []Op{Put("a", nil)}})
+	require.NoError(t, err)
+	full := Space{Used: 1 << 30, Size: 1 << 30, Full: true}
+	require.NoError(t, k.reclaim(t.Context(), full))
+	server := s.embedded.etcd.Server
+	_, err = server.Alarm(t.Context(), &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE, MemberID: uint64(server.MemberID())})
+	require.NoError(t, err)
+	k.compacted = time.Time{} // long ago
+	require.NoError(t, k.reclaim(t.Context(), full))
+	assert.False(t, k.alarmed())
 }

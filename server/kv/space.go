@@ -74,7 +74,7 @@ type keeper struct {
 	holds     bool          // whether the reserve file exists
 	rest      time.Time     // until then the file does not shrink again
 	pause     time.Duration // after the last attempt to shrink the file
-	tried     int64         // the bytes in use at that attempt
+	left      int64         // the bytes in use after that attempt
 }
 
 // keep runs until ctx ends.
@@ -155,7 +155,7 @@ func (k *keeper) reclaim(ctx context.Context, r Space) error {
 		if err == nil {
 			err = k.s.Compact(ctx, revision)
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, ErrCompacted) { // nothing has changed since, or another member was first
 			return err
 		}
 	}
@@ -178,15 +178,16 @@ const longestPause = time.Minute
 // are short, because a history that is being compacted frees its pages little by little.
 func (k *keeper) shrink(r Space) error {
 	needed := r.Size >= k.quota/100*goodAt && r.Used < r.Size/2 || k.alarmed() && r.Used < r.Size
-	if !needed || k.tried-r.Used > growth/4 { // much was deleted meanwhile
+	if !needed || r.Used < k.left/4*3 { // much was freed meanwhile
 		k.pause, k.rest = 0, time.Time{}
 	}
 	if !needed || time.Now().Before(k.rest) {
 		return nil
 	}
-	began := time.Now()
-	k.reserved, k.tried = 0, r.Used // Defrag creates a new file
-	err := k.s.embedded.etcd.Server.Backend().Defrag()
+	began, backend := time.Now(), k.s.embedded.etcd.Server.Backend()
+	k.reserved = 0 // Defrag creates a new file
+	err := backend.Defrag()
+	k.left = backend.SizeInUse()
 	k.pause = min(max(measureInterval, 2*k.pause), max(longestPause, 20*time.Since(began)))
 	k.rest = time.Now().Add(k.pause)
 	return err
