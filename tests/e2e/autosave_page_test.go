@@ -38,10 +38,10 @@ func TestAutoSaveLateListeners(t *testing.T) {
 		ben.WaitFor("heard('readonly').length === 1", browser.Limit)
 		ben.MustEval(`
 			const late = []
-			for (const type of ['readonly', 'editable']) autosave.addEventListener('autosave:' + type, ({type, detail}) => late.push(type, detail.reason, detail.holder.ownerName))
+			for (const type of ['readonly', 'editable']) autosave.addEventListener('autosave:' + type, ({type, detail}) => late.push(type, detail.reason))
 			await new Promise(done => setTimeout(done, 20))
 			result = late`, nil)
-		assert.Equal(t, []string{"autosave:readonly", "acquire-failed", "Ann"}, browser.Get[[]string](ben, "result"))
+		assert.Equal(t, []string{"autosave:readonly", "acquire-failed"}, browser.Get[[]string](ben, "result"))
 		ben.MustEval("await hf.close(); null", nil)
 		ben.Quiet()
 		ann.MustEval("await hf.close(); null", nil)
