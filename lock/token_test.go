@@ -133,6 +133,20 @@ func TestPlaceTokensRiseAfterClockSetBack(t *testing.T) {
 	})
 }
 
+// The clock is set back a little while a tab holds a place. The release waits until the clock is past the token, so the next tab
+// gets a greater one.
+func TestPlaceTokensRiseBetweenTabsAfterSmallClockSetBack(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b := w.tab("a"), w.tab("b")
+		first := a.acquire(lock.AcquireOptions{Path: []string{"u1"}})
+		w.clock.SetWall(-50 * time.Millisecond)
+		a.release(first)
+		second := b.acquire(lock.AcquireOptions{Path: []string{"u1"}})
+		assert.Greater(t, second.Token, first.Token)
+		b.release(second)
+	})
+}
+
 // lateGrant reports its loss only when Look is called.
 type lateGrant struct {
 	lock.Grant
