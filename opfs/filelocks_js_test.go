@@ -34,6 +34,13 @@ func TestFileLocks(t *testing.T) { locktest.RunLocker(t, severalClients) }
 
 func TestTreeOverFileLocks(t *testing.T) { locktest.RunTree(t, severalClients) }
 
+func TestRecordsOfFileLocks(t *testing.T) {
+	locktest.RunRecords(t, func(t *testing.T) func() lock.Records {
+		root := newRoot()
+		return func() lock.Records { return newClient(t, root) }
+	})
+}
+
 // severalClients returns clients that take turns, as many as the tabs that a user has open.
 func severalClients(t *testing.T) func() lock.Locker {
 	root, clients, next := newRoot(), make([]*FileLocks, 6), 0

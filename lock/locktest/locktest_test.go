@@ -20,3 +20,10 @@ func TestFakeLockerTree(t *testing.T) {
 		return func() lock.Locker { return space.Client(lock.NewID()) }
 	})
 }
+
+func TestFakeRecords(t *testing.T) {
+	locktest.RunRecords(t, func(*testing.T) func() lock.Records {
+		records := &locktest.Records{}
+		return func() lock.Records { return records }
+	})
+}
