@@ -28,7 +28,7 @@ export function inTime<T>(promise: Promise<T>, end: number, method?: Method): Pr
 export async function loadedWithin(running: Promise<unknown>, timeoutMs: number | undefined, signal: AbortSignal | undefined): Promise<number | undefined> {
   const begun = performance.now();
   await within(unlessAborted(running, signal, () => problem("aborted", "it was given up")), timeoutMs || Infinity,
-    () => problem("acquire-timeout", `the runtime was not loaded within timeoutMs (${timeoutMs})`));
+    () => problem("acquire-timeout", `the runtime did not load within timeoutMs (${timeoutMs})`));
   return timeoutMs && Math.max(1, timeoutMs - (performance.now() - begun));
 }
 

@@ -87,7 +87,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
 
   #begin(): Promise<SharedHost> {
     return new Promise((resolve, reject) => this.#load(resolve, (why) => {
-      const error = typeof why === "string" ? problem("unsupported", `the Go runtime could not be started: ${why}`) : asError(why);
+      const error = typeof why === "string" ? problem("unsupported", `the Go runtime did not start: ${why}`) : asError(why);
       if (error.retryable) this.#starting = undefined;
       else this.#finish(this.#over = error as ProjectLockError);
       reject(error);
@@ -325,7 +325,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
   #died(why: unknown, replace = false): void {
     if (this.#over) return;
     if (replace && this.#mayReplace()) {
-      this.#lose(problem("runtime-crashed", `the Go runtime was replaced (${why}); all leases are gone, acquire them again`), () => this.#begin());
+      this.#lose(problem("runtime-crashed", `the Go runtime was replaced (${why}); all leases are gone, acquire again`), () => this.#begin());
     } else {
       this.#lose(this.#over = problem("runtime-crashed", `the Go runtime died (${why}); all leases are gone, call openHoldfast again`));
     }

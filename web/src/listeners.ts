@@ -7,15 +7,18 @@ type Listener = EventListenerOrEventListenerObject;
 
 export class Listeners extends Subscribers<void> {
   #last: { type: string; detail: () => unknown } | undefined;
-  readonly #here = new Map<string, Set<Listener>>();
+  readonly #here = new Map<string, Map<Listener, () => void>>(); // with what forgets each of them
   #told = new WeakMap<Listener, object>(); // the last event that each listener has received
 
   override addEventListener(type: string, listener: Listener | null, options?: boolean | AddEventListenerOptions): void {
-    const { once, signal } = Object(options) as AddEventListenerOptions, here = this.#here.get(type) ?? new Set(), forget = (): boolean => here.delete(listener!);
+    const { once, signal } = Object(options) as AddEventListenerOptions, here = this.#here.get(type) ?? new Map<Listener, () => void>(), forget = (): void => {
+      here.delete(listener!);
+      signal?.removeEventListener("abort", forget); // it may live as long as the page
+    };
     if (once) super.addEventListener(type, forget, options); // before the listener, which may add itself again
     super.addEventListener(type, listener, options);
     if (!listener || signal?.aborted) return;
-    this.#here.set(type, here.add(listener));
+    this.#here.set(type, here.set(listener, forget));
     signal?.addEventListener("abort", forget);
     const last = this.#last;
     if (last?.type !== type || this.#told.get(listener) === last) return;
@@ -32,7 +35,7 @@ export class Listeners extends Subscribers<void> {
 
   override removeEventListener(type: string, listener: Listener | null, options?: boolean | EventListenerOptions): void {
     super.removeEventListener(type, listener, options);
-    this.#here.get(type)?.delete(listener!);
+    this.#here.get(type)?.get(listener!)?.();
   }
 
   /** From now on no event is repeated. */
@@ -43,9 +46,9 @@ export class Listeners extends Subscribers<void> {
 
   /** Dispatches an event. The detail of a lasting one is made anew for each later listener. */
   tell(type: string, detail: unknown, later: () => unknown = () => detail): void {
-    if (/:(editable|readonly)$/.test(type)) { // the last one says whether the page is an editor or read-only
+    if (/editable|readonly/.test(type)) { // the last one says whether the page is an editor or read-only
       const last = this.#last = { type, detail: later };
-      this.#here.get(type)?.forEach((listener) => this.#told.set(listener, last));
+      this.#here.get(type)?.forEach((_, listener) => this.#told.set(listener, last));
     }
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }

@@ -87,7 +87,7 @@ export async function preload(name: string, start: Start, limitMs: number): Prom
 }
 
 /** The failure of a download that takes longer than its limit. */
-export const tooSlow = (): ProjectLockError => problem("load-failed", "the runtime was not loaded in time; try again");
+export const tooSlow = (): ProjectLockError => problem("load-failed", "the runtime did not load in time; try again");
 
 function create(name: string, start: Start): Shared {
   const end = new AbortController();
