@@ -34,6 +34,7 @@ func TestLastingSignalKeepsNoListener(t *testing.T) {
 	eachHost(t, func(t *testing.T, host string) {
 		for name, call := range map[string]string{
 			"acquire":     "await hf.releaseProjectLock(await hf.acquireProjectLock({signal}))",
+			"loading":     "const other = createHoldfast({root: 'loading', host: '" + host + "'}); await other.releaseProjectLock(await other.acquireProjectLock({signal})); await other.close()",
 			"with":        "await hf.withProjectLock(() => 1, {signal})",
 			"refused":     "await hf.withProjectLock(() => hf.acquireProjectLock({ifAvailable: true, signal}).catch(() => 0))",
 			"lock":        "await hf.locks.request('name', {signal}, () => 1)",
