@@ -44,10 +44,10 @@ func TestAnAlarmThatStaysDoesNotBlockTheStore(t *testing.T) {
 	}
 	assert.Equal(t, 1, shrunk)
 
-	for _, pause := range []time.Duration{2, 4, 8, 16, 32, 60, 60} { // seconds; a store that becomes free little by little does not wait long
+	for _, seconds := range []int{2, 4, 8, 16, 32, 60, 60} { // a store that becomes free little by little does not wait long
 		k.rest = time.Now()
 		require.NoError(t, k.reclaim(t.Context(), Space{Used: 1 << 20, Size: 2 << 20}))
-		assert.Equal(t, pause*time.Second, k.pause)
+		assert.Equal(t, time.Duration(seconds)*time.Second, k.pause)
 	}
 	k.left = 2 << 20
 	require.NoError(t, k.reclaim(t.Context(), Space{Used: 1 << 20, Size: 2 << 20}))
