@@ -112,13 +112,8 @@ func (w *writers) slowly(t *testing.T, s *instance) []byte {
 	}
 	impatient.Start()
 	defer impatient.Close()
-	request, err := http.NewRequestWithContext(t.Context(), "GET", impatient.URL+"/api/backup", nil)
-	require.NoError(t, err)
-	request.Header.Set("Authorization", "Bearer root-key")
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
+	response := backupFrom(t, impatient.URL)
 	defer response.Body.Close()
-	require.Equal(t, http.StatusOK, response.StatusCode)
 	begun := time.Now()
 	var archive bytes.Buffer
 	from := io.TeeReader(response.Body, &archive)
@@ -139,7 +134,7 @@ func (w *writers) slowly(t *testing.T, s *instance) []byte {
 			}
 		}
 	}
-	_, err = io.Copy(io.Discard, from)
+	_, err := io.Copy(io.Discard, from)
 	require.NoError(t, err)
 	return archive.Bytes()
 }
@@ -349,4 +344,16 @@ func TestBackupOfAnExternalStore(t *testing.T) {
 		}
 	}
 	assert.Equal(t, map[int]int{0: 1, 200: 2, 500: 1}, statuses)
+}
+
+// backupFrom begins a backup of a server at that address, whose body is still to be read and closed.
+func backupFrom(t *testing.T, url string) *http.Response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), "GET", url+"/api/backup", nil)
+	require.NoError(t, err)
+	request.Header.Set("Authorization", "Bearer root-key")
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	return response
 }

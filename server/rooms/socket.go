@@ -42,6 +42,12 @@ func (s *socket) mayDo(room string, change bool) bool { return s.may == nil || s
 // keeps reports whether the socket may stay in a room: its client may see or change it.
 func (s *socket) keeps(room string) bool { return s.mayDo(room, false) || s.mayDo(room, true) }
 
+// expel closes the socket of a client that may no longer be in its room, and returns the reason.
+func (s *socket) expel() error {
+	_ = s.conn.Close(websocket.StatusPolicyViolation, errNotAllowed.message)
+	return errNotAllowed
+}
+
 func (s *socket) participant(name string) participant {
 	return participant{Token: s.token, Name: name, Session: s.session}
 }
@@ -140,8 +146,7 @@ func (s *socket) writeOne(ctx context.Context, message outgoing) error {
 		if s.rooms.roomOf(s) != id {
 			return nil // it has moved to another room since
 		}
-		_ = s.conn.Close(websocket.StatusPolicyViolation, errNotAllowed.message)
-		return errNotAllowed
+		return s.expel()
 	}
 	buffer := buffers.Get().(*[]byte)
 	defer buffers.Put(buffer)
@@ -164,7 +169,7 @@ func (s *socket) ping(ctx context.Context) {
 			return
 		}
 		if id := s.rooms.roomOf(s); id != "" && !s.keeps(id) {
-			_ = s.conn.Close(websocket.StatusPolicyViolation, errNotAllowed.message)
+			_ = s.expel()
 			return
 		}
 		limited, cancel := context.WithTimeout(ctx, s.rooms.config.Ping)

@@ -17,21 +17,10 @@ func TestAParticipantWithoutPermissionHearsNoMore(t *testing.T) {
 	ann := connect(t, a)
 	id := ann.create("Ann")
 	ann.info()
-	var withdrawn atomic.Bool
-	a.config.Identify = func(http.ResponseWriter, *http.Request) (string, Access, bool) {
-		return "", func(string, bool) bool { return !withdrawn.Load() }, true
-	}
-	ben := connect(t, a)
-	ben.enter(id, "Ben")
-	ben.info()
-	withdrawn.Store(true)
+	ben, withdraw := enterRevocably(t, a, id)
+	withdraw()
 	ann.answer("secret")
-	select {
-	case text, open := <-ben.inbox:
-		assert.False(t, open, text)
-	case <-time.After(limit):
-		t.Error("the socket stays open")
-	}
+	ben.ended()
 }
 
 // The sign-in of a participant ends in a room in which nothing happens. Its socket ends soon.
@@ -39,20 +28,9 @@ func TestAQuietParticipantWithoutPermissionLeaves(t *testing.T) {
 	a := start(t, Config{Store: kvtest.Open(t), Ping: 20 * time.Millisecond})
 	ann := connect(t, a)
 	id := ann.create("Ann")
-	var withdrawn atomic.Bool
-	a.config.Identify = func(http.ResponseWriter, *http.Request) (string, Access, bool) {
-		return "", func(string, bool) bool { return !withdrawn.Load() }, true
-	}
-	ben := connect(t, a)
-	ben.enter(id, "Ben")
-	ben.info()
-	withdrawn.Store(true)
-	select {
-	case text, open := <-ben.inbox:
-		assert.False(t, open, text)
-	case <-time.After(limit):
-		t.Error("the socket stays open")
-	}
+	ben, withdraw := enterRevocably(t, a, id)
+	withdraw()
+	ben.ended()
 }
 
 // The permission for a room is withdrawn, and its last state is still to be sent to a participant that moves to another room. The
@@ -90,4 +68,28 @@ func TestTheStateOfAFormerRoomEndsNoSocket(t *testing.T) {
 	assert.Len(t, ben.info().Room.Participants, 2)
 	cleo.answer("x")
 	ben.info()
+}
+
+// enterRevocably lets Ben enter a room; withdraw takes his permission away.
+func enterRevocably(t *testing.T, a *instance, room string) (ben *client, withdraw func()) {
+	t.Helper()
+	var withdrawn atomic.Bool
+	a.config.Identify = func(http.ResponseWriter, *http.Request) (string, Access, bool) {
+		return "", func(string, bool) bool { return !withdrawn.Load() }, true
+	}
+	ben = connect(t, a)
+	ben.enter(room, "Ben")
+	ben.info()
+	return ben, func() { withdrawn.Store(true) }
+}
+
+// ended checks that the socket ends, and that nothing arrives before.
+func (c *client) ended() {
+	c.t.Helper()
+	select {
+	case text, open := <-c.inbox:
+		assert.False(c.t, open, text)
+	case <-time.After(limit):
+		c.t.Error("the socket stays open")
+	}
 }
