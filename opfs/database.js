@@ -80,9 +80,16 @@ export async function transact(mode, durability, bytes, ...asks) {
   return bounded(done, undefined, diskMs(bytes));
 }
 
-/** The result of a request. If the request fails, its transaction reports that. @param {IDBRequest} request */
+/**
+ * The result of a request. If the request fails, its transaction reports that. Where Chromium ends a transaction, it may drop its
+ * requests before it tells the reason: such a failure is not the reason, and the transaction waits for that.
+ * @param {IDBRequest} request
+ */
 const result = (request) => new Promise((resolve) => {
   request.onsuccess = () => resolve(request.result);
+  request.onerror = (event) => {
+    if (request.error?.name === "InvalidStateError") event.preventDefault();
+  };
 });
 
 /** @param {IDBTransactionMode} mode @param {IDBTransactionDurability} durability */

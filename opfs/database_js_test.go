@@ -81,18 +81,30 @@ func TestFullDatabase(t *testing.T) {
 		return append(must(place.List(t.Context(), autosave.FolderHistory)), must(place.List(t.Context(), autosave.FolderIndex))...)
 	}
 	before := listed()
-	for name, body := range map[string]string{
-		"refused at once": "return function () { throw argument }",
-		"refused later": `return function (...args) {
+	for name, refusal := range map[string]struct{ method, body string }{
+		"at once": {"put", "return function () { throw argument }"},
+		"later": {"put", `return function (...args) {
 			const { transaction } = this
 			Object.defineProperty(transaction, "error", { value: argument, configurable: true })
 			transaction.commit = () => transaction.abort()
 			return before.apply(this, args)
-		}`,
+		}`},
+		"after its last request was dropped": {"getAllKeys", `return function (...args) {
+			const { transaction } = this
+			if (transaction.mode === "readonly") return before.apply(this, args)
+			const request = { error: new DOMException("planted", "InvalidStateError") }
+			transaction.commit = () => {
+				let reason = request.error
+				request.onerror?.({ preventDefault() { reason = argument } })
+				Object.defineProperty(transaction, "error", { value: reason })
+				transaction.abort()
+			}
+			return request
+		}`},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run("refused "+name, func(t *testing.T) {
 			t.Run("full", func(t *testing.T) {
-				replace(t, prototype("IDBObjectStore"), "put", body, exception(noQuota))
+				replace(t, prototype("IDBObjectStore"), refusal.method, refusal.body, exception(noQuota))
 				_, err := store.Commit(t.Context(), autosave.Commit{Content: autosave.Bytes("better"), Token: 1})
 				require.ErrorIs(t, err, autosave.ErrQuota)
 			})
