@@ -158,6 +158,39 @@ func TestLoadingAgainAfterStalledWorker(t *testing.T) {
 	tab.Quiet()
 }
 
+// The rest of a download arrives while the page is frozen. When the page goes on, the runtime loads.
+func TestDownloadEndsWhileThePageIsFrozen(t *testing.T) {
+	t.Parallel()
+	n := &network{files: pages(t, siteDir), faults: map[string]http.HandlerFunc{}, counts: map[string]int{}}
+	w := world{browser.Start(t, whole), browser.Serve(t, n)}
+	data, err := os.ReadFile(siteDir + "/holdfast.wasm")
+	require.NoError(t, err)
+	eachHost(t, func(t *testing.T, host string) {
+		begun, rest, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		n.fail("/holdfast.wasm", func(w http.ResponseWriter, _ *http.Request) {
+			defer close(ended)
+			w.Header().Set("Content-Type", "application/wasm")
+			w.Header().Set("Content-Length", fmt.Sprint(len(data)))
+			_, _ = w.Write(data[:len(data)/2])
+			_ = http.NewResponseController(w).Flush()
+			close(begun)
+			<-rest
+			_, _ = w.Write(data[len(data)/2:])
+		})
+		tab := w.tab(t, "")
+		tab.MustEval("const {createHoldfast} = await import('/holdfast.js'); hf = createHoldfast("+at(host, "frozen download "+host)+"); hf.ready.then(() => { result = 'ready' }, ({code}) => { result = code }); null", nil)
+		<-begun
+		tab.Freeze()
+		close(rest)
+		<-ended
+		tab.Resume()
+		tab.WaitFor("result", browser.Limit)
+		assert.Equal(t, "ready", browser.Get[string](tab, "result"))
+		tab.MustEval("await hf.close()", nil)
+		tab.Quiet()
+	})
+}
+
 // An AutoSave begins by itself when the download succeeds, and saves what was typed meanwhile.
 func TestAutoSaveBeginsAfterFailedDownload(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ type budget struct {
 // budgets is the only list of limits.
 var budgets = []budget{
 	{File: "holdfast.js", Encoding: "gzip", Limit: 8 * 1024},
-	{File: "holdfast-host.js", Encoding: "gzip", Limit: 2560},
+	{File: "holdfast-host.js", Encoding: "gzip", Limit: 2624},
 	{File: "holdfast-autosave.js", Encoding: "gzip", Limit: 8 * 1024},
 	{File: "holdfast-preview.js", Encoding: "gzip", Limit: 3 * 1024},
 	{File: "holdfast-early.js", Encoding: "gzip", Limit: 3 * 1024},

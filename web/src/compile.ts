@@ -16,16 +16,25 @@ export async function compile({ url, response: fetching, arrived }: Fetching): P
   } catch (error) {
     throw problem("unsupported", `WebAssembly is missing or forbidden (${error}); does the content security policy allow it (script-src 'wasm-unsafe-eval')?`);
   }
+  const over = new AbortController(), { signal } = over;
   const failed = (why: string) => (error: unknown): never => {
-    arrived(false);
+    if (!signal.aborted) arrived(false);
     throw notLoaded(url, `${why} (${error})`);
   };
-  const response = await fetching.catch(failed("could not be fetched, does the content security policy allow it (connect-src)?"));
-  if (!response.ok) return failed("was not delivered")(`status ${response.status}`);
-  // Only this type can be compiled while it arrives. Servers that send another type make the start slower.
-  const module = await (response.headers.get("Content-Type") === "application/wasm"
-    ? WebAssembly.compileStreaming(response) : response.arrayBuffer().then((bytes) => WebAssembly.compile(bytes)))
-    .catch(failed("cannot run, is it the whole file?"));
+  const compiled = async (response: Promise<Response>): Promise<WebAssembly.Module> => {
+    const wasm = await response.catch(failed("could not be fetched, does the content security policy allow it (connect-src)?"));
+    if (!wasm.ok) return failed("was not delivered")(`status ${wasm.status}`);
+    // Only this type can be compiled while it arrives. Servers that send another type make the start slower.
+    return (wasm.headers.get("Content-Type") === "application/wasm"
+      ? WebAssembly.compileStreaming(wasm) : wasm.arrayBuffer().then((bytes) => WebAssembly.compile(bytes)))
+      .catch(failed("cannot run, is it the whole file?"));
+  };
+  // Chromium never ends a download whose rest arrived while the page was frozen, so a page that goes on begins another one. If that fails,
+  // the first one may still succeed.
+  const again = new Promise<WebAssembly.Module>((done) => {
+    globalThis.document?.addEventListener("resume", () => compiled(fetch(url, { credentials: "same-origin", signal })).then(done, () => undefined), { signal });
+  });
+  const module = await Promise.race([compiled(fetching), again]).finally(() => over.abort());
   arrived(true);
   return module;
 }

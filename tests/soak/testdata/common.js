@@ -39,7 +39,7 @@ export async function start(openHoldfast, options, tell) {
       await hf.ready;
       return hf;
     } catch (error) {
-      if (error.code !== "unsupported") throw error;
+      if (!error.retryable) throw error;
       await tell("note", { code: "to start" });
       await hf.close();
     }
