@@ -59,7 +59,7 @@ func TestIndexedDBIsFull(t *testing.T) {
 	tab.MustEval("text = 'fits again'; autosave.markDirty(); null", nil)
 	tab.WaitFor("await autosave.flushNow().then(() => true, () => false)", browser.Limit) // Chromium first removes what it has refused
 	assert.Equal(t, "fits again", browser.Get[string](tab, "current()"))
-	assert.Equal(t, 2, browser.Get[int](tab, "(await autosave.history()).length"))
+	assert.True(t, browser.Get[bool](tab, "(await autosave.history()).every(({bytes}) => bytes <= 'fits again'.length)"))
 	tab.MustEval("await hf.close()", nil)
 	tab.Quiet()
 }
