@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 
@@ -36,6 +37,39 @@ func TestThiefThatFreezesDuringTheSecondStealTakesNothingFromASuccessor(t *testi
 		file := &late{Locker: second.Client("thief"), asleep: func() {
 			successor, err = lock.Both(first.Client("successor"), second.Client("successor")).Request(t.Context(), steal)
 			require.NoError(t, err)
+		}}
+		g, err := lock.Both(page, file).Request(t.Context(), steal)
+		synctest.Wait()
+		assert.False(t, isLost(successor), "it lives")
+		if err == nil {
+			require.NoError(t, g.Release(t.Context()))
+		}
+		require.NoError(t, successor.Release(t.Context()))
+		require.NoError(t, frozen.Release(t.Context()))
+	})
+}
+
+// blind is a Locker that cannot say which clients hold the lock.
+type blind struct{ lock.Locker }
+
+func (blind) Query(context.Context) (lock.Snapshot, error) {
+	return lock.Snapshot{}, errors.New("the file cannot be read")
+}
+
+// A page that steals the lock of the browser cannot learn who holds the file, and freezes before it steals that.
+func TestThiefThatKnowsNoHolderTakesNothingFromASuccessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		steal := lock.Request{Wants: []lock.Want{{Name: "n", Mode: lock.Exclusive}}, Steal: true}
+		first, second := locktest.NewSpace(), locktest.NewSpace()
+		frozen, err := lock.Both(first.Client("frozen"), second.Client("frozen")).Request(t.Context(), steal)
+		require.NoError(t, err)
+		var successor lock.Grant
+		page := &freezing{Locker: first.Client("thief"), lost: make(chan struct{}), asleep: func() {}}
+		file := &late{Locker: blind{second.Client("thief")}, asleep: func() {
+			if successor == nil {
+				successor, err = lock.Both(first.Client("successor"), second.Client("successor")).Request(t.Context(), steal)
+				require.NoError(t, err)
+			}
 		}}
 		g, err := lock.Both(page, file).Request(t.Context(), steal)
 		synctest.Wait()
