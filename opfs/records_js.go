@@ -17,6 +17,9 @@ func (c *FileLocks) Claim(ctx context.Context, r lock.Record, stolen bool) (toke
 	var earlier []string // clients with a record of the resource
 	err = c.steps.visit(ctx, func(s *session) error {
 		earlier = nil
+		if full := s.hasRoom(&entry{id: id, client: s.me, lease: &lease{Record: r}}); full != nil {
+			return full
+		}
 		e := s.t.leased(r.LeaseID)
 		if e == nil || e.lease.Token != token { // not yet claimed by this call
 			var replaced []*entry

@@ -22,8 +22,11 @@ const (
 // request puts e into the queue, unless it is there already. The time of asking is known only for requests that wait.
 func (s *session) request(e *entry, r lock.Request) error {
 	e.client = s.me
+	full := s.hasRoom(e)
 	switch {
 	case s.t.find(e.id) != nil:
+	case full != nil:
+		return full
 	case r.Steal && r.From != nil && s.t.heldByOther(e, r.From):
 		return lock.ErrDenied
 	case r.Steal:
@@ -40,6 +43,14 @@ func (s *session) request(e *entry, r lock.Request) error {
 		s.changed = true
 	}
 	return nil
+}
+
+// hasRoom returns an error if the table would become too long with one more entry.
+func (s *session) hasRoom(e *entry) error {
+	if len(s.slot.text)+len((&table{queue: []*entry{e}}).encode()) <= maxText {
+		return nil
+	}
+	return unsupported(s.steps.file.path()+": there is no room for such long names, or for so many locks", nil)
 }
 
 func (s *session) notifyLost(lost []*entry) {

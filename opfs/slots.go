@@ -22,8 +22,9 @@ const (
 	magic      = "holdfast-lock "
 	version    = 1
 	align      = 512
-	headerSize = 160     // no header is longer
-	maxImage   = 4 << 20 // a larger file was not written by Holdfast
+	headerSize = 160          // no header is longer
+	maxImage   = 4 << 20      // a larger file was not written by Holdfast
+	maxText    = maxImage / 4 // no entry makes a table longer: a file holds two versions, and gaps
 )
 
 // slot is one version in a file.
