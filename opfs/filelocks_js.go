@@ -72,7 +72,7 @@ func NewFileLocks(root string, options Options) (*FileLocks, error) {
 			turn:        oneStep,
 			file:        tableFile{dir: dir, client: name, tables: options.Tables},
 			liveness:    liveness{options: &options, turn: oneStep, alive: alive{dir: dir.Sub(aliveFolder)}, dead: make(map[string]bool), probed: make(map[string]time.Duration)},
-			clientState: clientState{unlikely: make(map[string]sighting), stalled: make(map[string]time.Duration)},
+			clientState: clientState{unlikely: make(map[string]sighting), stalled: make(map[string]sighting)},
 		},
 		questions:   questions{name: name, hearing: hearing, answers: make(map[string]int64)},
 		maintenance: maintenance{poke: make(chan struct{}, 1), waits: make(chan struct{}, 1)},

@@ -4,7 +4,9 @@ package opfs
 
 import (
 	"context"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -32,4 +34,82 @@ func TestSharedRequestWaitsBehindExclusiveOne(t *testing.T) {
 	assert.Empty(t, written)
 	free(t, held)
 	free(t, <-written)
+}
+
+// aheadClock runs ahead on the monotonic clock.
+type aheadClock struct{ by time.Duration }
+
+func (c *aheadClock) Now() lock.Instant {
+	now := lock.SystemClock{}.Now()
+	now.Mono += c.by
+	return now
+}
+
+// lined returns a client that waits for x behind the number of waiters that are there already, and what its request returns. The
+// client makes a step only in looks.
+func lined(t *testing.T, root string, before int) (c *FileLocks, clock *aheadClock, granted chan lock.Grant) {
+	t.Helper()
+	c, clock, granted = newClient(t, root), &aheadClock{}, make(chan lock.Grant, 1)
+	c.steps.options.Clock = clock
+	go func() {
+		if g, err := c.Request(context.Background(), want("x")); err == nil {
+			granted <- g
+		}
+	}()
+	inLine(t, c, before+1)
+	c.steps.turn.take(context.Background())
+	t.Cleanup(func() {
+		select {
+		case <-c.steps.turn:
+		default:
+		}
+	})
+	return c, clock, granted
+}
+
+// looks lets a client of lined look at the table once or more, and reports whether it holds the lock then.
+func looks(t *testing.T, c *FileLocks) (holds bool) {
+	t.Helper()
+	c.steps.turn.give()
+	require.NoError(t, c.steps.revisit(t.Context(), nothing))
+	c.steps.turn.take(context.Background())
+	return slices.ContainsFunc(c.steps.own, func(e *entry) bool { return e.state == granted })
+}
+
+// A waiter looks only in the moments between a release and the next grant. The line moves, so the waiter passes nobody.
+func TestMovingLineIsNotPassed(t *testing.T) {
+	root := newRoot()
+	held := hold(t, newClient(t, root), "x")
+	first, _, firstGranted := lined(t, root, 0)
+	second, _, secondGranted := lined(t, root, 1)
+	last, clock, overtakes := lined(t, root, 2)
+	free(t, held)
+	looks(t, last)
+	first.steps.turn.give()
+	free(t, <-firstGranted)
+	clock.by = 2 * patience
+	require.False(t, looks(t, last))
+	second.steps.turn.give()
+	free(t, <-secondGranted)
+	last.steps.turn.give()
+	free(t, <-overtakes)
+}
+
+// Others change the table for other names all the time. A frozen waiter is passed nevertheless.
+func TestFrozenWaiterIsPassedWhileTableChanges(t *testing.T) {
+	root := newRoot()
+	other := newClient(t, root)
+	held := hold(t, other, "x")
+	frozen, _, resumed := lined(t, root, 0)
+	next, clock, granted := lined(t, root, 1)
+	free(t, held)
+	makeStep(t, other)
+	looks(t, next)
+	clock.by = 2 * patience
+	makeStep(t, other)
+	require.True(t, looks(t, next))
+	for i, c := range []*FileLocks{next, frozen} {
+		c.steps.turn.give()
+		free(t, <-[]chan lock.Grant{granted, resumed}[i])
+	}
 }

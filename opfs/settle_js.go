@@ -70,6 +70,7 @@ func (s *session) settle() {
 		s.refuse = s.denied(e)
 		s.t.remove(e)
 		s.removed[e.id] = true
+		delete(s.steps.stalled, e.id)
 	}
 }
 
@@ -94,10 +95,9 @@ func (s *session) try(e *entry) {
 	if len(holders) > 0 {
 		delete(s.steps.stalled, e.id)
 	}
-	if len(blockers) == 0 || len(holders) == 0 && s.stalled(e) {
+	if len(blockers) == 0 || len(holders) == 0 && s.stalled(e, len(blockers)) {
 		e.state = granted
 		s.changed = true
-		delete(s.steps.stalled, e.id)
 		return
 	}
 	for _, b := range blockers {
@@ -118,13 +118,15 @@ func (s *session) holding(waiters []*entry) (holders []*entry) {
 	return holders
 }
 
-// stalled reports whether e has been blocked by waiters that nobody blocks for too long.
-func (s *session) stalled(e *entry) bool {
-	since, seen := s.steps.stalled[e.id]
-	if !seen {
-		s.steps.stalled[e.id] = s.now.Mono
+// stalled reports whether e has been blocked for too long by as many waiters, which nobody blocks. It forgets nothing when e is granted,
+// because the file may have other content than the one on which that is decided.
+func (s *session) stalled(e *entry, ahead int) bool {
+	seen := s.steps.stalled[e.id]
+	if what := int64(ahead); seen.what != what {
+		seen = sighting{what, s.now.Mono}
+		s.steps.stalled[e.id] = seen
 	}
-	return seen && s.now.Mono-since > patience
+	return s.now.Mono-seen.since > patience
 }
 
 // over reports whether a lease has expired. An expiry farther away than its TTL was written before the clock was set

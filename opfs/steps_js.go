@@ -40,7 +40,7 @@ type clientState struct {
 	seen     time.Duration       // when this client last saw the table
 	leaving  bool                // the next step removes this client from the table
 	unlikely map[string]sighting // expiries that cannot be right
-	stalled  map[string]time.Duration
+	stalled  map[string]sighting // own waiters: how many free waiters were before them
 	future   sighting
 }
 
