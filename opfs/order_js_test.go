@@ -76,6 +76,26 @@ func looks(t *testing.T, c *FileLocks) (holds bool) {
 	return slices.ContainsFunc(c.steps.own, func(e *entry) bool { return e.state == granted })
 }
 
+// Waiters pass a frozen one in their order, even if the later one looks first.
+func TestFrozenWaiterIsPassedInOrder(t *testing.T) {
+	root := newRoot()
+	held := hold(t, newClient(t, root), "x")
+	frozen, _, resumed := lined(t, root, 0)
+	first, firstClock, granted := lined(t, root, 1)
+	second, secondClock, overtakes := lined(t, root, 2)
+	free(t, held)
+	looks(t, first)
+	looks(t, second)
+	secondClock.by = patience + slowest
+	require.False(t, looks(t, second))
+	firstClock.by = patience + slowest
+	require.True(t, looks(t, first))
+	for i, c := range []*FileLocks{first, frozen, second} {
+		c.steps.turn.give()
+		free(t, <-[]chan lock.Grant{granted, resumed, overtakes}[i])
+	}
+}
+
 // A waiter looks only in the moments between a release and the next grant. The line moves, so the waiter passes nobody.
 func TestMovingLineIsNotPassed(t *testing.T) {
 	root := newRoot()

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// patience is how long the first waiter in line may take, once its names are free, before others pass it: it is probably frozen.
+	// patience is how long the first waiter in line may take, once its names are free, before the next one passes it: it is probably frozen. Each further waiter waits
+	// for half as long again.
 	patience = 2 * time.Second
 	// clockError is the maximum difference between an expiry and the value that this client would write.
 	clockError = time.Second
@@ -126,7 +127,7 @@ func (s *session) stalled(e *entry, ahead int) bool {
 		seen = sighting{what, s.now.Mono}
 		s.steps.stalled[e.id] = seen
 	}
-	return s.now.Mono-seen.since > patience
+	return s.now.Mono-seen.since > patience*time.Duration(1+ahead)/2 // the next one in line is the first to pass
 }
 
 // over reports whether a lease has expired. An expiry farther away than its TTL was written before the clock was set
