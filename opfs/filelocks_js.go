@@ -84,6 +84,9 @@ func NewFileLocks(root string, options Options) (*FileLocks, error) {
 	return c, nil
 }
 
+var errNotRead = &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire, Err: context.DeadlineExceeded,
+	Detail: "the file of locks could not be read in time; a suspended page may keep it open"}
+
 // Request implements [lock.Locker]. If another client holds a name, the error matches both ErrFallbackConflict and
 // ErrDenied.
 func (c *FileLocks) Request(ctx context.Context, r lock.Request) (lock.Grant, error) {
@@ -92,6 +95,11 @@ func (c *FileLocks) Request(ctx context.Context, r lock.Request) (lock.Grant, er
 	}
 	if err := check(r); err != nil {
 		return nil, err
+	}
+	if r.IfAvailable {
+		limited, stop := context.WithTimeoutCause(ctx, stepLimit, errNotRead)
+		defer stop()
+		ctx = limited
 	}
 	e := &entry{id: lock.NewID(), state: waiting, wants: slices.Clone(r.Wants), asked: r.Asked}
 	g := &grant{locks: c, id: e.id, lost: make(chan struct{})}

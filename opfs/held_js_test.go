@@ -47,3 +47,24 @@ func TestFailsInTimeWhileTableIsHeldOpen(t *testing.T) {
 	assert.Less(t, time.Since(begun), prompt)
 	require.NoError(t, next.Release(t.Context()))
 }
+
+// A process stops with the table open. A request that does not want to wait ends nevertheless, and leaves nothing behind.
+func TestFailsInTimeIfNotAvailable(t *testing.T) {
+	root := newRoot()
+	c, p := newClient(t, root), startPeer(t, root, safejs.Null())
+	p.tell("keep open")
+	p.expect("stopped")
+	failed := make(chan error, 1)
+	go func() {
+		_, err := try(c, "x")
+		failed <- err
+	}()
+	select {
+	case err := <-failed:
+		require.ErrorIs(t, err, lock.ErrTimeout)
+	case <-time.After(2*stepLimit + prompt):
+		require.Fail(t, "it waits for ever")
+	}
+	p.kill()
+	free(t, hold(t, c, "x"))
+}

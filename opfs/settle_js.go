@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// patience is how long the first waiter in line may take, once its names are free, before the next one passes it: it is probably frozen. Each further waiter waits
-	// for half as long again.
+	// patience is how long the first waiter in line may take, once its names are free, before the next one passes it: it is probably
+	// frozen. Each further waiter waits for half as long again.
 	patience = 2 * time.Second
 	// clockError is the maximum difference between an expiry and the value that this client would write.
 	clockError = time.Second
