@@ -22,7 +22,7 @@ type alive struct {
 
 // begin opens a file of a new name, unless one is open.
 func (a *alive) begin(ctx context.Context) (begun bool, err error) {
-	if a.file != nil && !a.file.ended() {
+	if a.file != nil && !a.ended() {
 		return false, nil
 	}
 	silent := 0
@@ -52,6 +52,9 @@ func (a *alive) begin(ctx context.Context) (begun bool, err error) {
 		}
 	}
 }
+
+// ended reports whether the file was closed because the helper ended.
+func (a *alive) ended() bool { return a.file != nil && a.file.ended() }
 
 // end closes the file and removes it.
 func (a *alive) end(ctx context.Context) {

@@ -201,6 +201,33 @@ func TestLockTakenWhileHelperIsReplaced(t *testing.T) {
 	free(t, <-waited)
 }
 
+// The helper ends during a step, and its successor makes the step. The liveness file of the entry in the table is closed by then. When
+// the request is answered, the client has a new one, so no other client takes the lock.
+func TestStepOfReplacedHelper(t *testing.T) {
+	UseHelper(made("files.js", "new module.Files(() => self.helper = new Worker('/package/testdata/helper.js', {type: 'module'}))"))
+	t.Cleanup(func() { must(helper.Call("close")); UseHelper(safejs.Value{}) })
+	root := newRoot()
+	c, other := newClient(t, root), startPeer(t, root, safejs.Null())
+	free(t, hold(t, c, "y"))
+	c.steps.file.tables = must(must(must(safejs.Global().Get("Function")).New("files", `return {swap(...step) {
+		this.swap = (...step) => files.swap(...step);
+		helper.onerror(new ErrorEvent('error', {message: 'planted'}));
+		throw new DOMException('the helper worker did not answer in time', 'TimeoutError');
+	}}`)).Invoke(helper))
+	held := hold(t, c, "x")
+	c.steps.turn.take(context.Background()) // it does not look
+	other.tell("request", "x")
+	select {
+	case text := <-other.heard:
+		assert.Fail(t, "two holders", text)
+	case <-time.After(4 * slowest): // it has looked within this time
+	}
+	c.steps.turn.give()
+	assert.False(t, lost(held))
+	free(t, held)
+	other.expect("granted")
+}
+
 // A request that cannot be sent to the helper has failed. Nobody waits for its answer, so the helper does not seem to be
 // stuck.
 func TestUnsentRequestIsNotAwaited(t *testing.T) {

@@ -66,11 +66,12 @@ func (c *steps) use(ctx context.Context, change func(*session) error) error {
 	return c.revisit(ctx, change)
 }
 
-// revisit is visit for maintain, which does not count as use and waits for no operation.
+// revisit is visit for maintain, which does not count as use and waits for no operation. If the helper ended during the step, another
+// step moves the entries of this client to a new liveness file.
 func (c *steps) revisit(ctx context.Context, change func(*session) error) error {
 	for {
 		look, err := c.step(ctx, change)
-		if ctx.Err() != nil || !c.liveness.investigate(ctx, look) {
+		if ctx.Err() != nil || !c.liveness.investigate(ctx, look) && (err != nil || !c.liveness.alive.ended()) {
 			return err
 		}
 	}
