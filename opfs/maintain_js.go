@@ -23,7 +23,8 @@ const (
 	linger = time.Second
 	// sweeping is the interval at which a client looks for others that are gone.
 	sweeping = 2 * time.Second
-	// failures is how many looks in a row may fail before the waiters get the error.
+	// failures is how many looks in a row may fail before the waiters get the error, and the grants of a client without a liveness file
+	// are lost.
 	failures = 3
 )
 
@@ -75,6 +76,9 @@ func (m *maintenance) maintain() {
 			failed = 0
 		} else if failed++; failed >= failures {
 			m.steps.requests.fail(err)
+			if m.steps.liveness.alive.ended() { // others count this client as dead
+				m.steps.requests.lose()
+			}
 		}
 		stop()
 		timer.Reset(m.pause(pause))

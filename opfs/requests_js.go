@@ -84,6 +84,13 @@ func (r *requests) fail(err error) {
 	}
 }
 
+// lose ends all grants.
+func (r *requests) lose() {
+	for g := range maps.Values(r.grants) {
+		g.lose()
+	}
+}
+
 // grant is a granted request.
 type grant struct {
 	locks   *FileLocks
