@@ -184,8 +184,8 @@ func (c *steps) decide(image []byte, change func(*session) error) (s *session, r
 // unwritten explains why a step was not written. Nothing says how much of it is in the file.
 func (c *steps) unwritten(ctx context.Context, err error) error {
 	c.doubt = true
-	//nolint:errorlint // whether it is another error, not what it wraps
-	if explained := c.file.explain(ctx, err); explained != err || ctx.Err() != nil {
+	var meant *lock.Error // errors of the browser cannot be compared
+	if explained := c.file.explain(ctx, err); errors.As(explained, &meant) || ctx.Err() != nil {
 		return explained
 	}
 	return unsupported(c.file.path()+": the file cannot be written", err)
