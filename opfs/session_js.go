@@ -157,11 +157,12 @@ func (s *session) refuseNewer(image []byte) error {
 	return nil
 }
 
-// rejoin puts the waiters of a client that moved into the line again. A table that lacks them was not replaced: others have removed the
-// client, and may hold by right what was taken from it.
+// rejoin puts the waiters of a client that moved into the line again, and those of one whose last step may have been made: it may have
+// granted the lock, which was stolen since. A table that lacks them was not replaced: others may hold by right what was taken from
+// the client.
 func (s *session) rejoin() {
 	for _, e := range s.before {
-		if s.steps.moved && e.state == waiting && s.t.find(e.id) == nil {
+		if (s.steps.moved || s.steps.doubt) && e.state == waiting && s.t.find(e.id) == nil {
 			s.t.join(e.clone())
 			s.changed = true
 		}
