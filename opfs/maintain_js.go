@@ -33,10 +33,11 @@ type maintenance struct {
 	steps     *steps
 	questions *questions
 
-	work  sync.WaitGroup // of its goroutine
-	poke  chan struct{}  // capacity 1: the table has changed for this client
-	waits chan struct{}  // capacity 1: this client begins to wait
-	swept time.Duration
+	work     sync.WaitGroup // of its goroutine
+	poke     chan struct{}  // capacity 1: the table has changed for this client
+	waits    chan struct{}  // capacity 1: this client begins to wait
+	swept    time.Duration
+	sweptAll time.Duration // after all clients
 }
 
 // wake makes maintain look at the table.
@@ -85,8 +86,8 @@ func (m *maintenance) maintain() {
 	}
 }
 
-// sweep removes clients that ended without blocking anybody. The client that has been there longest does this; the
-// others sweep only after that client.
+// sweep removes clients that ended without blocking anybody. The client that has been there longest does this. The
+// others sweep only after that client, and once in a TTL after all: that client may be frozen.
 func (m *maintenance) sweep(ctx context.Context, last bool) error {
 	now := m.steps.options.Clock.Now().Mono
 	if !last && now-m.swept < sweeping {
@@ -97,10 +98,10 @@ func (m *maintenance) sweep(ctx context.Context, last bool) error {
 	m.steps.liveness.forget(absent)
 	m.questions.forget(absent)
 	look := suspects{clients: m.steps.clients}
-	if len(m.steps.clients) > 0 && m.steps.clients[0] != m.steps.liveness.alive.id && !last {
+	if len(m.steps.clients) > 0 && m.steps.clients[0] != m.steps.liveness.alive.id && !last && now-m.sweptAll < m.steps.options.TTL {
 		look.clients = m.steps.clients[:1]
 	} else if files, err := m.steps.liveness.alive.others(ctx); err == nil {
-		look.clients = append(files, m.steps.clients...)
+		look.clients, m.sweptAll = append(files, m.steps.clients...), now
 	}
 	if m.steps.liveness.investigate(ctx, look) {
 		return m.steps.revisit(ctx, nothing)
