@@ -84,8 +84,8 @@ func NewFileLocks(root string, options Options) (*FileLocks, error) {
 	return c, nil
 }
 
-var errNotRead = &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire, Err: context.DeadlineExceeded,
-	Detail: "the file of locks could not be read in time; a suspended page may keep it open"}
+var errNotRead = &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire,
+	Detail: "the file of locks could not be read in time"}
 
 // Request implements [lock.Locker]. If another client holds a name, the error matches both ErrFallbackConflict and
 // ErrDenied.

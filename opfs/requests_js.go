@@ -86,7 +86,7 @@ func (r *requests) fail(err error) {
 
 // lose ends all grants.
 func (r *requests) lose() {
-	for g := range maps.Values(r.grants) {
+	for _, g := range r.grants {
 		g.lose()
 	}
 }

@@ -51,7 +51,7 @@ func (s *session) hasRoom(e *entry) error {
 	if len(s.slot.text)+len((&table{queue: []*entry{e}}).encode()) <= maxText {
 		return nil
 	}
-	return unsupported(s.steps.file.path()+": there is no room for such long names, or for so many locks", nil)
+	return unsupported(s.steps.file.path()+": there is no room for such long names or so many locks", nil)
 }
 
 func (s *session) notifyLost(lost []*entry) {
