@@ -191,7 +191,7 @@ export class AutoSave implements Saver {
   /** Calls Go, after it has received all marks. The time in which this AutoSave begins anew is part of the call's time. */
   async #call(method: Method, arg?: object, signal?: AbortSignal, end = this.#wire.deadline()): Promise<unknown> {
     try {
-      if (this.#waking && method !== "mark") await this.#wire.inTime(this.#waking.catch(() => undefined), end, method);
+      if (this.#waking && method !== "mark") await this.#wire.inTime(this.#waking.catch(() => undefined), end, method, signal);
       return await this.#wire.inTime(this.#wire.call(method, { ...arg, saver: this.#id, marked: this.#marks.news() }, signal, end), end, method);
     } catch (failure) {
       throw this.#wire.error(failure);

@@ -13,10 +13,9 @@ export const beforeClose = (end: number): number => end - 2000;
 export const limitOf = (end: number): number | undefined =>
   (end === Infinity ? undefined : Math.max(1, end - 1000 - performance.now()));
 
-/** The promise, or an error if the deadline comes first. */
-export function inTime<T>(promise: Promise<T>, end: number, method?: Method): Promise<T> {
-  if (end === Infinity) return promise;
-  return within(promise, end - performance.now(), (): Reason => {
+/** The promise, or an error if the deadline comes first, or if the signal aborts. */
+export function inTime<T>(promise: Promise<T>, end: number, method?: Method, signal?: AbortSignal): Promise<T> {
+  return within(unlessAborted(promise, signal), end - performance.now(), (): Reason => {
     const reads = ["history", "read", "drafts"].includes(method as string);
     const code = reads ? "read-failed" : "write-failed";
     return { code, operation: reads ? "read" : "save", retryable: true,
@@ -27,7 +26,7 @@ export function inTime<T>(promise: Promise<T>, end: number, method?: Method): Pr
 /** Waits for the runtime, within the limits of an acquisition. Returns the rest of `timeoutMs`. */
 export async function loadedWithin(running: Promise<unknown>, timeoutMs: number | undefined, signal: AbortSignal | undefined): Promise<number | undefined> {
   const begun = performance.now();
-  await within(unlessAborted(running, signal, () => problem("aborted", "it was given up")), timeoutMs || Infinity,
+  await within(unlessAborted(running, signal), timeoutMs || Infinity,
     () => problem("acquire-timeout", `the runtime did not load within timeoutMs (${timeoutMs})`));
   return timeoutMs && Math.max(1, timeoutMs - (performance.now() - begun));
 }
@@ -42,7 +41,7 @@ export function within<T>(promise: Promise<T>, ms: number, late: () => unknown):
 }
 
 /** The promise, or the error that refuse makes if the signal aborts first. A signal may live as long as the page: no listener stays on it. */
-export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined, refuse: () => unknown): Promise<T> {
+export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined, refuse = (): unknown => problem("aborted", "it was given up")): Promise<T> {
   let abort: () => void;
   return new Promise<T>((resolve, reject) => {
     promise.then(resolve, reject);

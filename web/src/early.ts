@@ -1,12 +1,11 @@
 // Stands in for Go while the runtime is loading: the page edits, and Go takes over the lock, the document and the journal.
 
 import type { Saved } from "../../opfs/saved.js";
-import { unlessAborted } from "./deadline";
 import type { Loan } from "./lend";
 import type { Method, RawEvent } from "./protocol";
 import { pause } from "./snapshot";
 import { first } from "./state";
-import { type RawState, refusal, type Saver, type Told, type Wire } from "./wire";
+import type { RawState, Saver, Told, Wire } from "./wire";
 
 export { mayEdit, take } from "./lend";
 
@@ -163,7 +162,7 @@ class StandIn {
           return void this.#loan?.release(); // the writer of drafts may hang
         }
     }
-    await unlessAborted(this.#begun!, signal, () => refusal(this.#go, "aborted", "the caller gave up while the runtime loaded"));
+    await this.#go.inTime(this.#begun!, Infinity, method, signal);
     return this.#go.call(method, arg, signal, end);
   }
 

@@ -14,8 +14,8 @@ export interface Wire {
   journal: Host["journal"];
   /** The deadline of a call that begins now. */
   deadline(): number;
-  /** The promise, or an error if the deadline comes first. */
-  inTime<T>(promise: Promise<T>, end: number, method?: Method): Promise<T>;
+  /** The promise, or an error if the deadline comes first, or if the signal aborts. */
+  inTime<T>(promise: Promise<T>, end: number, method?: Method, signal?: AbortSignal): Promise<T>;
   /** The receivers of events from Go, by the number of their AutoSave. */
   savers: Savers;
   /** Tells the listeners of the lock; returns whether none of them prevented the default. */
