@@ -91,7 +91,12 @@ export class AutoSave implements Saver {
     }
     this.#crashes = 0;
     openDocuments.add(this, this.#journal.folder);
-    this.#watch();
+    watch({
+      keep: () => this.#keep(),
+      flush: () => { if (this.#snapshots.unsaved && !this.readOnly) this.flushNow().catch(() => undefined); },
+      resume: () => { this.#resuming = this.#call("resume").catch(() => undefined); },
+      suspend: () => void this.#call("suspend").catch(() => undefined), sleep: () => this.#sleep({ pendingBytes: 0 }), wake: () => void this.#wake(),
+    }, this.#over.signal);
     // The page gets this object before the events of its beginning: not in a microtask, and not by a timer, which is slow in a hidden page.
     void pause().then(() => {
       const early = this.#early;
@@ -191,6 +196,8 @@ export class AutoSave implements Saver {
   /** Calls Go, after it has received all marks. The time in which this AutoSave begins anew is part of the call's time. */
   async #call(method: Method, arg?: object, signal?: AbortSignal, end = this.#wire.deadline()): Promise<unknown> {
     try {
+      const failed = this.#asleep && this.#state.now.lastError; // otherwise the page is in the back/forward cache
+      if (failed && method !== "mark") void this.#wake(); // at once, not later
       if (this.#waking && method !== "mark") await this.#wire.inTime(this.#waking.catch(() => undefined), end, method, signal);
       return await this.#wire.inTime(this.#wire.call(method, { ...arg, saver: this.#id, marked: this.#marks.news() }, signal, end), end, method);
     } catch (failure) {
@@ -332,15 +339,6 @@ export class AutoSave implements Saver {
   #unsaved(): Uint8Array | undefined {
     const { text } = this.#snapshots.stand();
     return text === undefined ? undefined : encoded(text).slice();
-  }
-
-  #watch(): void {
-    watch({
-      keep: () => this.#keep(),
-      flush: () => { if (this.#snapshots.unsaved && !this.readOnly) this.flushNow().catch(() => undefined); },
-      resume: () => { this.#resuming = this.#call("resume").catch(() => undefined); },
-      suspend: () => void this.#call("suspend").catch(() => undefined), sleep: () => this.#sleep({ pendingBytes: 0 }), wake: () => void this.#wake(),
-    }, this.#over.signal);
   }
 
   /** Keeps unsaved text synchronously: nothing may run after this. */
