@@ -1,4 +1,4 @@
-// Reports changes to Go: the first one at once, and following ones together with the last of them.
+// Reports changes to the page's AutoSave and to Go: the first one at once, and following ones together with the last of them.
 
 import type { PageSnapshots } from "./page-snapshots";
 
@@ -8,10 +8,11 @@ export class Marks {
   readonly #snapshots: PageSnapshots;
   readonly #tell: () => void;
   #told = 0; // the marks that Go has received
+  #seen = 0; // the marks that tell has reported
   #armed = false; // Go will be called again
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `tell` calls Go, which receives the marks with any call: see news. */
+  /** `tell` reports marks to the AutoSave, and calls Go. Go receives them with any call, perhaps earlier: see news. */
   constructor(snapshots: PageSnapshots, tell: () => void) {
     this.#snapshots = snapshots;
     this.#tell = tell;
@@ -25,7 +26,9 @@ export class Marks {
   }
 
   #due = (): void => {
-    if (this.#snapshots.marks === this.#told || this.#snapshots.loading) return void (this.#armed = false);
+    const { marks, loading } = this.#snapshots;
+    if (marks === this.#seen || loading) return void (this.#armed = false);
+    this.#seen = marks;
     this.#tell();
     this.#timer = setTimeout(this.#due, soonMs);
   };
@@ -40,7 +43,7 @@ export class Marks {
 
   /** Calls Go again, because Go has not got the text of all marks that it has received. */
   again(): void {
-    this.#told = -1;
+    this.#told = this.#seen = -1;
     this.#armed = false; // at once: Go may hand over once it has saved
     this.mark();
   }
