@@ -92,3 +92,39 @@ func TestTextAfterAFlushBeforeReadyOutlivesItsPage(t *testing.T) {
 	tab.Close()
 	w.finds(t, holdfast, "typed on")
 }
+
+// Go's answer arrives after dispose() has waited for it in vain. The AutoSave ends then, and its lock is free.
+func TestDisposeBeforeALateBeginning(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	holdfast := named("worker", "late beginning", "Ann")
+	tab := w.earlyTab(t, holdfast)
+	tab.MustEval(`
+		await hf.ready
+		globalThis.late = []
+		const {postMessage} = Worker.prototype
+		Worker.prototype.postMessage = function (message, ...more) {
+			if (message.method === 'autosave') {
+				const heard = this.onmessage
+				const answers = one => one.kind === 'several' ? one.messages.some(answers) : one.kind === 'result' && one.id === message.id
+				this.onmessage = event => answers(event.data) ? late.push(() => heard.call(this, event)) : heard.call(this, event)
+			}
+			return postMessage.call(this, message, ...more)
+		}
+		globalThis.text = ''
+		globalThis.autosave = hf.createAutoSave(() => text)
+		type('typed')
+		null`, nil)
+	tab.WaitFor("late.length", browser.Limit)
+	tab.MustEval(`
+		const {setTimeout: real} = globalThis
+		globalThis.setTimeout = (run, ms, ...more) => real(run, ms > 10_000 && ms < 20_000 ? 0 : ms, ...more) // the limit of the call
+		result = await failure(autosave.dispose())
+		globalThis.setTimeout = real
+		late.forEach(answer => answer())
+		null`, nil)
+	assert.Equal(t, "write-failed", browser.Get[event](tab, "result")["code"])
+	tab.WaitFor("(await locks()).held === 0", browser.Limit/3)
+	tab.Close()
+	w.finds(t, holdfast, "typed")
+}

@@ -13,7 +13,7 @@ import { watch } from "./page-life";
 import type { Method } from "./protocol";
 import * as rescue from "./rescue";
 import { type PageSnapshot, PageSnapshots } from "./page-snapshots";
-import { encoded, pause, type Taking } from "./snapshot";
+import { after, encoded, pause, type Taking } from "./snapshot";
 import { LastState } from "./state";
 import * as openDocuments from "./open-documents";
 import { consent, merged, type RawState, type Saver, type Text, type Told, type ToldEditable, type Wire } from "./wire";
@@ -375,7 +375,7 @@ export class AutoSave implements Saver {
     } catch (failure) {
       const lastError = this.#wire.error(failure);
       this.#became({ lastError });
-      if (lastError.retryable) await new Promise((done) => setTimeout(done, againMs)); // a download has failed, for example
+      if (lastError.retryable) await after(againMs); // a download has failed, for example
       else if (this.#crashes === crashes) return;
     }
     await this.#wake(); // unless it is awake: the runtime may have died meanwhile

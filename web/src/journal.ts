@@ -5,7 +5,7 @@ import type { Found, Rescue } from "../../opfs/journal.js";
 import type { Host } from "./protocol";
 import * as rescue from "./rescue";
 import { type PageSnapshot, PageSnapshots } from "./page-snapshots";
-import { encoded } from "./snapshot";
+import { after, encoded } from "./snapshot";
 
 /** Maximum share of the main thread's time for journalling. */
 const share = 0.05;
@@ -78,7 +78,7 @@ export class Journal {
     const storing = this.#store(snapshot, this.#late || this.#alone);
     this.#lastAt = performance.now();
     this.#costs = [...this.#costs.slice(-2), this.#lastAt - begun];
-    const stored = await Promise.race([storing, new Promise<void>((done) => setTimeout(done, lateMs))]);
+    const stored = await Promise.race([storing, after(lateMs)]);
     this.#late ||= stored === undefined && snapshot.text !== undefined; // a promise of the page may never settle
     if (!stored && snapshot.number >= this.#next && snapshot.draft === this.#snapshots.draft) this.#keep(snapshot); // the file cannot be written now
     this.#busy = false;

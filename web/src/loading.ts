@@ -2,6 +2,7 @@
 
 import type * as Contract from "../holdfast";
 import type { PageSnapshots } from "./page-snapshots";
+import { after } from "./snapshot";
 
 /** How long an editor may take to load a content, or to return a snapshot before the next one is taken. */
 export const limitMs = 5000;
@@ -51,7 +52,7 @@ export class Loading {
 
   async #wait(editor: PromiseLike<unknown>, contents: number): Promise<void> {
     this.#add(1, contents);
-    await Promise.race([Promise.allSettled([editor]), new Promise((done) => setTimeout(done, limitMs))]);
+    await Promise.race([Promise.allSettled([editor]), after(limitMs)]);
     this.#add(-1, -contents);
   }
 

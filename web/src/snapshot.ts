@@ -90,6 +90,9 @@ export const pause = (): Promise<void> => new Promise((done) => {
   port2.postMessage(0);
 });
 
+/** Resolves after so many milliseconds. */
+export const after = (ms: number): Promise<undefined> => new Promise((done) => setTimeout(done, ms));
+
 /** Encoding as many characters is a task of its own: the page may be busy for long enough already. */
 const long = 100_000;
 

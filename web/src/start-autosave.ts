@@ -6,7 +6,7 @@ import type { Early } from "./early";
 import type { Handle } from "./handle";
 import { Journal } from "./journal";
 import { PageSnapshots } from "./page-snapshots";
-import type { Taken, Taking } from "./snapshot";
+import { after, type Taken, type Taking } from "./snapshot";
 import { check, refusal, type Saver, type Wire } from "./wire";
 
 /** How long AutoSave waits for the preview once the runtime runs. The preview takes longer only if a download or the storage is stuck. */
@@ -22,18 +22,19 @@ export async function startAutoSave(handle: Handle, running: Promise<unknown>, g
   let wire: Wire = { handle, holdfast, savers, call, journal, inTime, deadline, tell, error };
   check(wire, snapshot, options);
   keepTyped(handle, given, holdfast.ownerId, journal, previewed);
-  const enough = new Promise<unknown>((done) => (given.aborted ? done(0) : given.addEventListener("abort", done)));
-  const runs = running.then(() => Promise.race([previewed, new Promise<undefined>((done) => setTimeout(done, previewMs))]));
+  const enough = new Promise((done) => (given.aborted ? done(0) : given.addEventListener("abort", done)));
+  const runs = running.then(() => Promise.race([previewed, after(previewMs)]));
   const early = await Promise.race([previewed.then((found) => found ?? runs), runs, enough as Promise<undefined>]);
   if (early && !given.aborted && !handle.typed) wire = early.wire(wire);
   else {
     const unused = previewed.then((one) => one?.end());
     if (early) await Promise.race([unused.then(() => running), enough]);
   }
-  if (given.aborted) throw refusal(wire, "aborted", "it ended before it was ready");
+  if (given.aborted) throw refusal(wire, "aborted", "it was given up");
   const autosave = new AutoSave(wire, snapshot, { ...options, signal: given }, handle.begun());
   await autosave.ready;
   handle.folder = "";
+  if (given.aborted) await autosave.leave(deadline()); // Go began as the page gave up
   return autosave;
 }
 
