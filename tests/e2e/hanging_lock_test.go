@@ -68,3 +68,27 @@ func TestEarlyAcquisitionWhileALockRequestHangs(t *testing.T) {
 		quiet(t, tab)
 	})
 }
+
+// The browser does not answer the request that an acquisition makes while the Wasm is loading. The acquisition is given up once the
+// runtime runs, and ends at once.
+func TestAcquisitionIsAbortedWhileALockRequestHangs(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	later, arrive := n.gated(named("worker", "aborted hangs", "Ann"))
+	tab := w.earlyTab(t, later)
+	tab.MustEval(hangs, nil)
+	tab.MustEval(`
+		const {setTimeout: real} = globalThis
+		globalThis.setTimeout = (run, ms, ...more) => ms === 2000 ? 0 : real(run, ms, ...more) // the limit of the answer
+		globalThis.stop = new AbortController()
+		globalThis.code = ''
+		hf.acquireProjectLock({signal: stop.signal}).catch(error => { code = error.code })
+		null`, nil)
+	tab.WaitFor("globalThis.hung", browser.Limit)
+	arrive()
+	tab.MustEval("await hf.ready; await hf.inspect(); stop.abort(); null", nil)
+	tab.WaitFor("code === 'aborted'", browser.Limit/3)
+	tab.MustEval("answer(); await hf.close(); null", nil)
+	tab.WaitFor("(await locks()).held === 0 && (await locks()).pending === 0", browser.Limit)
+	quiet(t, tab)
+}

@@ -41,7 +41,7 @@ export function within<T>(promise: Promise<T>, ms: number, late: () => unknown):
 }
 
 /** The promise, or the error that refuse makes if the signal aborts first. A signal may live as long as the page: no listener stays on it. */
-export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined, refuse = (): unknown => problem("aborted", "it was given up")): Promise<T> {
+export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined, refuse = (): unknown => problem("aborted", "its signal has aborted")): Promise<T> {
   let abort: () => void;
   return new Promise<T>((resolve, reject) => {
     promise.then(resolve, reject);

@@ -252,7 +252,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
     try {
       if (this.#loads()) {
         this.#modules.take(acquisition, this.#loads, entry.end.signal);
-        acquisition.timeoutMs = await loadedWithin(this.#settling(this.#running), acquisition.timeoutMs, signal);
+        acquisition.timeoutMs = await loadedWithin(this.#settling(this.#running.then(() => acquisition.lent)), acquisition.timeoutMs, signal);
         acquisition.lent = await acquisition.lent;
       }
       return await acquire(acquisition, entry, signal);
