@@ -286,3 +286,36 @@ func TestCachedDuringTheTakeover(t *testing.T) {
 	assert.Equal(t, [][]string{{"lease-lost", "lease-lost"}}, browser.Get[[][]string](tab, "reasons"))
 	quiet(t, tab)
 }
+
+// A page is cached while Go takes over, and a call waits for that. The call ends with the reason, although the AutoSave begins anew.
+func TestCallDuringACachedTakeover(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	for _, end := range []string{"cached", "dead"} {
+		t.Run(end, func(t *testing.T) {
+			tab := w.gatedTab(t, named("worker", "call in the takeover "+end, "Ann"))
+			tab.MustEval(`{
+				const {postMessage} = Worker.prototype
+				globalThis.calls = 0
+				Worker.prototype.postMessage = function (...args) {
+					if (args[0].method !== 'autosave' || ++calls > 1) postMessage.apply(this, args)
+				}
+			}
+			arrive(); null`, nil)
+			tab.WaitFor("calls === 1", browser.Limit)
+			tab.MustEval("globalThis.code = ''; autosave.flushNow().then(() => { code = 'saved' }, error => { code = error.code }); null", nil)
+			want := "lease-lost"
+			if end == "cached" {
+				tab.MustEval(asHidden, nil)
+				tab.MustEval(asShown, nil)
+			} else {
+				want = "runtime-crashed"
+				tab.EndWorker("self.close()")
+			}
+			tab.WaitFor("code", browser.Limit)
+			assert.Equal(t, want, browser.Get[string](tab, "code"))
+			tab.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+			quiet(t, tab)
+		})
+	}
+}

@@ -63,7 +63,7 @@ class StandIn {
   #over = false; // Go answers by itself
   #marked = false; // since Go was called
   #leaseId: string | undefined; // for the next event: the page does not get the one that brought it
-  #begun: Promise<void> | undefined; // pending until Go has decided
+  #begun: Promise<void> | undefined; // pending until Go has decided; rejects if it cannot
   #regained = Promise.resolve(); // pending while the page asks for the lock again
   readonly #ended = new AbortController();
   readonly #stop: AbortSignal; // the AutoSave or the runtime has ended
@@ -148,6 +148,7 @@ class StandIn {
         if (this.#begun) this.#goOn();
         else {
           this.#begun = this.#takeOver(arg);
+          this.#begun.catch(() => undefined); // each waiting call reports it
           this.#editable(this.#found);
         }
         return { folder: this.#folder };
@@ -166,6 +167,7 @@ class StandIn {
     return this.#go.call(method, arg, signal, end);
   }
 
+  /** Lets Go begin once it runs. Rejects if Go cannot: the calls that wait get the reason. */
   async #takeOver(options: object): Promise<void> {
     try {
       await this.#loaded();
@@ -180,6 +182,8 @@ class StandIn {
     } catch (failure) {
       this.#lose((failure as { code?: string }).code === "lease-lost" ? "lease-lost" : "runtime-crashed", failure); // the page sleeps, or Go has died
       if (!this.#loan?.given) void this.#loan?.release(); // Go did not get the call
+      this.#over = true;
+      throw failure;
     }
     this.#over = true;
     // Only now does Go know this AutoSave. Marks of a text that another one has replaced do not count.
