@@ -319,3 +319,23 @@ func TestCallDuringACachedTakeover(t *testing.T) {
 		})
 	}
 }
+
+// A page is cached while it asks for its lock again, and the runtime has just arrived. A call that waits ends with the reason.
+func TestCallIsCachedBeforeTheTakeover(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	tab := w.gatedTab(t, named("worker", "call before the takeover", "Ann"))
+	tab.MustEval(asHidden, nil)
+	tab.MustEval(hangs, nil)
+	tab.MustEval(asShown, nil)
+	tab.WaitFor("globalThis.hung", browser.Limit)
+	tab.MustEval("arrive(); await hf.inspect(); null", nil)
+	tab.MustEval("globalThis.code = ''; autosave.flushNow().then(() => { code = 'saved' }, error => { code = error.code }); null", nil)
+	tab.MustEval(asHidden, nil)
+	tab.MustEval("answer(); null", nil)
+	tab.MustEval(asShown, nil)
+	tab.WaitFor("code", browser.Limit)
+	assert.Equal(t, "lease-lost", browser.Get[string](tab, "code"))
+	tab.WaitFor("!autosave.readOnly && autosave.lease && await current() === ' one'", browser.Limit)
+	quiet(t, tab)
+}

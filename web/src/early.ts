@@ -174,7 +174,8 @@ class StandIn {
       await pause();
       await pause(); // the page gets the content first: see AutoSave
       await this.#regained;
-      if (this.#stop.aborted) return;
+      if (this.#stop.reason instanceof DOMException) return; // the AutoSave has ended
+      this.#stop.throwIfAborted(); // the runtime has ended
       this.#called = true;
       this.#marked = false;
       await this.#go.call("autosave", { ...options, ...this.#saver.text(), lent: this.#loan }, this.#stop);

@@ -356,7 +356,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
   }
 
   #finish(why: ProjectLockError): void {
-    this.#ended.abort();
+    this.#ended.abort(why);
     for (const reject of this.#pending) reject(why);
     this.#pending.clear();
     for (const { end } of this.#leases.values()) end.abort(why);
