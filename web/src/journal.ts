@@ -29,9 +29,10 @@ export class Journal {
   #costs = [0]; // the main thread's time for each of the last three, in ms
   #busy = false;
   #paused = false;
-  #alone = false; // nobody answers
+  #alone = false; // Go does not run
+  #moving: Promise<void> | undefined; // pending while the text is on its way from localStorage into the file
   sealed: PageSnapshot | undefined; // the last one that became a draft while the page lives
-  #stored: PageSnapshot | undefined;  // the last one that the file contains
+  #stored: PageSnapshot | undefined;  // the last one of the present draft that the file contains
   #next = 0;                  // a lower number is saved, or older than what the file contains
   #flying: PageSnapshot[] = [];       // being written to it, or given up: the last of these may still arrive
   #kept = 0;                  // number of the one in localStorage,
@@ -48,19 +49,19 @@ export class Journal {
   }
 
   /** Whether all marked text is stored, at least as a draft. */
-  get current(): boolean { return !this.#snapshots.unsaved || (this.#stored?.draft === this.#snapshots.draft && this.#stored.marks >= this.#snapshots.marks); }
+  get current(): boolean { return !this.#snapshots.unsaved || this.#stored?.marks! >= this.#snapshots.marks; }
 
   /** Text was marked, now or while the last snapshot was being written. */
   mark(begun = performance.now()): void {
-    if (this.#timer !== undefined || this.#busy || this.#paused || !this.#everyMs || !this.folder || this.current || (this.#alone && this.#keptSnapshot?.marks === this.#snapshots.marks)) return;
+    if (this.#timer || this.#busy || this.#paused || !this.#everyMs || !this.folder || this.current) return;
     // Other work on the machine can make one snapshot look expensive, but not three in a row.
     const due = Math.max(begun + this.#everyMs, this.#lastAt + Math.min(...this.#costs) / share);
     this.#timer = setTimeout(() => void this.#tick(), due - performance.now());
   }
 
   /**
-   * While the editor loads a content, the page shows neither the old text nor the new one. Until Go has begun anew, localStorage alone gets
-   * the text: the worker may have ended, and another page may have adopted the file.
+   * While the editor loads a content, the page shows neither the old text nor the new one. Until Go has begun anew, localStorage gets the
+   * text: the worker may have ended, and another page may have adopted the file. See #move.
    */
   pause(paused: boolean, alone = this.#alone): void {
     this.#alone = alone;
@@ -72,17 +73,29 @@ export class Journal {
   async #tick(): Promise<void> {
     this.#timer = undefined;
     if (this.current || this.#paused) return;
-    this.#busy = true;
     const begun = performance.now();
-    const snapshot = this.#snapshots.take();
-    const storing = this.#store(snapshot, this.#late || this.#alone);
+    const snapshot = this.#alone && this.#keptSnapshot?.marks === this.#snapshots.marks ? undefined : this.#snapshots.take();
+    const storing = snapshot ? this.#store(snapshot, this.#late || this.#alone) : this.#move();
     this.#lastAt = performance.now();
     this.#costs = [...this.#costs.slice(-2), this.#lastAt - begun];
+    if (!snapshot) return;
+    this.#busy = true;
     const stored = await Promise.race([storing, after(lateMs)]);
     this.#late ||= stored === undefined && snapshot.text !== undefined; // a promise of the page may never settle
     if (!stored && snapshot.number >= this.#next && snapshot.draft === this.#snapshots.draft) this.#keep(snapshot); // the file cannot be written now
     this.#busy = false;
     this.mark(this.#lastAt);
+  }
+
+  /**
+   * Brings the text from localStorage into the file: the browser may end before it has written localStorage to the disk. This needs a worker,
+   * but not Go. It is repeated until there is a worker.
+   */
+  #move(): void {
+    this.#moving ??= this.merge(true).catch(() => undefined).then(() => {
+      this.#moving = undefined;
+      this.mark();
+    });
   }
 
   /** Writes a snapshot to the file, unless an earlier write is late. Returns whether the file contains it. */
@@ -137,7 +150,7 @@ export class Journal {
     if (text === undefined || !this.folder) return false;
     if (this.#kept > number) return true;
     const { base: saved, baseText } = this.#snapshots; // a snapshot may be older than what was saved last
-    const bases: rescue.Basis[] = [this.#stored ?? [], this.#flying].flat().map((one) => ({ number: one.number, text: one.text }));
+    const bases: rescue.Basis[] = [this.#stored ?? [], this.#flying].flat().map(({ number, text }) => ({ number, text }));
     // A sealed file may be gone: another page may have adopted it, or the user discarded it.
     if (!this.#stored || this.#stored === this.sealed) bases.push(saved ? { base: saved, text: baseText } : { text: baseText });
     const keep = (from: rescue.Basis[]): boolean => rescue.keep(this.folder, { draft, number, base, at, ownerId: this.#ownerId,
@@ -194,8 +207,7 @@ export class Journal {
     // An editor may mark the preview that it loads. A journalled text is a draft in any case.
     if (snapshot && (this.#stored || this.#flying[0] || this.#kept || snapshot.text !== this.#snapshots.baseText)) {
       this.#keep(snapshot);
-      const { draft, number } = snapshot;
-      void this.seal(snapshot, cause).then(() => rescue.drop(this.folder, draft, number), () => undefined);
+      void this.seal(snapshot, cause).then(() => rescue.drop(this.folder, snapshot.draft, snapshot.number), () => undefined);
     } else void this.#post("release", this.#id).catch(() => undefined);
     this.#stored = undefined;
     this.#flying = [];

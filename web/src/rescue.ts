@@ -47,8 +47,7 @@ export function keep(folder: string, rescue: Rescue): boolean {
 export function drop(folder: string, draft: string, number: number): void {
   try {
     const key = prefixOf(folder) + draft;
-    const kept = parsed(localStorage.getItem(key));
-    if (kept && kept.number <= number) localStorage.removeItem(key);
+    if (parsed(localStorage.getItem(key))?.number! <= number) localStorage.removeItem(key);
     hold();
   } catch {
     // There is no such storage.
@@ -58,7 +57,7 @@ export function drop(folder: string, draft: string, number: number): void {
 /** Reserves space for an entry, if there is any. */
 export function hold(): void {
   try {
-    if (localStorage.getItem(reserveKey) === null) localStorage.setItem(reserveKey, reserve);
+    localStorage[reserveKey] ??= reserve;
   } catch {
     // The storage is full, or there is none.
   }
