@@ -259,14 +259,14 @@ func (r *run) restart(signal syscall.Signal) {
 }
 
 // onlyInMemory drops the claim for words that were only in localStorage when the browser was killed: words that were
-// not journalled before their page ended (before Go runs, or after four seconds without an answer of its worker, a page may
-// journal in localStorage), and that no page has moved into a file since. Chromium keeps localStorage
+// not journalled before their page ended (before Go runs, until the journal has a worker again after a return from the cache, or after four
+// seconds without an answer of its worker, a page may journal in localStorage), and that no page has moved into a file since. Chromium keeps localStorage
 // in memory, at first for 5 s. Its limits are 60 commits and 10 MiB per hour, so later, and after a page has filled
 // it, it keeps it for minutes.
 func (r *run) onlyInMemory(at float64) {
 	for s, ended := range r.ends {
 		for _, w := range s.words {
-			if at > ended && !w.saved && !w.home && !w.stored && !w.kept && w.owed != "" && (!s.began || s.waits || !s.due(w, journal, ended)) {
+			if at > ended && !w.saved && !w.home && !w.stored && !w.kept && w.owed != "" && (!s.began || s.returned || s.waits || !s.due(w, journal, ended)) {
 				w.owed = ""
 				r.oracle.count["words in localStorage alone when the browser ended"]++
 			}

@@ -35,6 +35,7 @@ type session struct {
 	waits    bool      // waits for the answer to the last one
 	early    bool      // the page edits before Go runs
 	began    bool      // Go runs
+	returned bool      // out of the cache, and neither Go nor the journal's next worker has answered since
 	local    bool      // what the page writes to localStorage outlives its end
 	ended    string
 	excused  bool // storage refused writes while it ran
@@ -142,6 +143,7 @@ func (o *oracle) told(s *session, e entry) {
 			}
 		}
 	case "saved":
+		s.returned = false
 		o.count["saves acknowledged"]++
 		for _, w := range s.document.typed(e.Words) {
 			w.saved, w.owed, w.cached = true, "it was acknowledged", false
@@ -152,12 +154,13 @@ func (o *oracle) told(s *session, e entry) {
 			w.posted = e.At
 		}
 	case "journalled":
-		s.waits = false
+		s.waits, s.returned = false, false
 		for _, w := range s.document.typed(e.Words) {
 			w.kept = true
 			o.journals = append(o.journals, time.Duration((e.At-w.typed)*float64(time.Millisecond)))
 		}
 	case "loaded":
+		s.returned = false
 		o.count["loads"]++
 		o.shrunk(s, set(e.Words))
 		for _, w := range s.document.typed(e.Replaced) {
@@ -227,7 +230,7 @@ const (
 // back records that a page has come back from the cache. It shows its text, and may have opened its draft again, so
 // that no other page sees the draft. The words that it owed are owed again when it ends.
 func (o *oracle) back(s *session) {
-	s.ended = ""
+	s.ended, s.returned = "", true
 	for _, w := range s.words {
 		if w.cached {
 			w.owed, w.cached, w.missing = "", false, time.Time{}
@@ -262,7 +265,7 @@ func (s *session) due(w *word, journal time.Duration, at float64) bool {
 			return false
 		}
 	}
-	if !s.began && !s.local {
+	if (!s.began || s.returned) && !s.local {
 		return false // there may be no worker: the page may journal in localStorage
 	}
 	for _, c := range s.controls {

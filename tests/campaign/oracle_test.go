@@ -141,6 +141,56 @@ func TestPageOutOfTheCacheOwesWhatItEndsWith(t *testing.T) {
 	assert.Contains(t, look(o, s, seen{}), "1 of 1 words")
 }
 
+// After a return from the cache, a page keeps its words in localStorage until the journal has another worker. A browser that ends may
+// lose them.
+func TestPageOutOfTheCacheOwesToADeadBrowserWhatItsNextWorkerHas(t *testing.T) {
+	for name, c := range map[string]struct {
+		hears string // of the next worker or Go
+		local bool   // localStorage outlives the end
+		owes  bool
+	}{
+		"no worker":                  {"", false, false},
+		"no worker, and a crash":     {"", true, true},
+		"the journal has answered":   {"journalled", false, true},
+		"Go has given it a text":     {"loaded", false, true},
+		"Go has acknowledged a save": {"saved", false, true},
+	} {
+		o, s := typist(1000)
+		s.began = true
+		o.end(s, inCache, false, 1100)
+		o.back(s)
+		if c.hears != "" {
+			o.heard([]*session{s}, entry{What: c.hears, Session: "s1", At: 1200})
+		}
+		for range margin {
+			o.heard([]*session{s}, entry{What: "control", Began: 1300, At: 1310})
+		}
+		s.local = c.local
+		o.end(s, "browser terminated", true, 1900)
+		assert.Equal(t, c.owes, look(o, s, seen{}) != "", name)
+	}
+}
+
+// Such a page is closed, and the browser is killed before another page opens the document.
+func TestPageOutOfTheCacheOwesNothingThatOnlyLocalStorageHad(t *testing.T) {
+	for _, answers := range []bool{false, true} {
+		o, s := typist(1000)
+		s.began = true
+		o.end(s, inCache, false, 1100)
+		o.back(s)
+		if answers {
+			o.heard([]*session{s}, entry{What: "journalled", Session: "s1", At: 1200})
+		}
+		for range margin {
+			o.heard([]*session{s}, entry{What: "control", Began: 1300, At: 1310})
+		}
+		o.end(s, "closed", false, 1900)
+		o.heard(nil, entry{What: "announced", Session: "s1"})
+		(&run{oracle: o, ends: map[*session]float64{s: 1900}}).onlyInMemory(2000)
+		assert.Equal(t, answers, look(o, s, seen{}) != "", "answers: %t", answers)
+	}
+}
+
 func TestPageInTheCacheOwesEveryWord(t *testing.T) {
 	o, s := typist(1000)
 	o.end(s, inCache, false, 1400)

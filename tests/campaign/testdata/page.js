@@ -49,33 +49,37 @@ const writes = new WeakMap(); // of each worker, by the number of the call: what
 const post = Worker.prototype.postMessage;
 Worker.prototype.postMessage = function (message, ...rest) {
   if (typeof message === "object") step(`to the worker: ${[message.kind ?? message.do, message.method ?? (message.do === "journal" ? message.args[0] : "")].join(" ")}`);
-  const [id, method, text] = message?.kind === "journal" ? [message.id, message.method, message.args[2]]
-    : message?.do === "journal" ? [message.file, message.args[0], message.args[3]] : [];
-  if (method === "write" || method === "seal") {
+  const [id, method, ...args] = message?.kind === "journal" ? [message.id, message.method, ...message.args]
+    : message?.do === "journal" ? [message.file, ...message.args] : [];
+  const moves = method === "merge" || method === "mergeNow"; // an entry of localStorage, into the file
+  if (method === "write" || method === "seal" || moves) {
     if (!writes.has(this)) {
       writes.set(this, new Map());
       this.addEventListener("message", ({ data }) => answered(writes.get(this), data));
     }
-    writes.get(this).set(id, posted(text));
+    writes.get(this).set(id, posted(moves ? inserted(args[1]) : args[2], moves));
   }
   return post.call(this, message, ...rest);
 };
 
+/** The text that an entry of localStorage adds to each snapshot on which it may build. */
+const inserted = ({ differences }) => ({ includes: (word) => differences.every(({ insert }) => insert.includes(word)) });
+
 /** The words that a snapshot has and none before it had, by session. */
-function posted(text) {
+function posted(text, moves) {
   return [...sessions.values()].flatMap((session) => {
     const words = session.fresh.filter((word) => text.includes(`${word}\n`));
     if (words.length === 0) return [];
     session.fresh = session.fresh.filter((word) => !words.includes(word));
-    note("posted", session.id, { words, cost: performance.now() - session.taken });
+    if (!moves) note("posted", session.id, { words, cost: performance.now() - session.taken });
     return [[session, words]];
   });
 }
 
-function answered(asked, { kind, id, file, error }) {
+function answered(asked, { kind, id, file, error, value }) {
   const call = kind === "result" || kind === "error" ? id : file;
   for (const [session, words] of asked.get(call) ?? []) {
-    if (kind === "error" || error) session.fresh.unshift(...words);
+    if (kind === "error" || error || ["busy", "unreadable", "failed"].includes(value)) session.fresh.unshift(...words);
     else note("journalled", session.id, { words });
   }
   asked.delete(call);
