@@ -73,14 +73,14 @@ export class AutoSave implements Saver {
     this.#onReadonly = onReadonly;
     wire.savers.set(this.#id, this);
     this.#options = { ...options, merge: merge !== undefined, onReadonly: onReadonly !== undefined, ...(lock !== undefined && { lock: { ...fields, ...(within && { within: within.leaseId }) } }), saver: this.#id };
-    this.ready = this.#open(signal ? AbortSignal.any([ended, signal]) : ended);
+    this.ready = this.#open(AbortSignal.any([ended, signal ?? ended]));
   }
 
   async #open(signal: AbortSignal): Promise<void> {
     this.#over.signal.addEventListener("abort", this.#wire.holdfast.subscribe((event) => {
       if (event.type === "lock:acquired" || event.type === "lock:renewed") this.#leases.set(event.lease.leaseId, event.lease);
       if (event.type === "lock:readonly-entered" && event.reason === "runtime-crashed") void this.#died(event.lastError);
-      if (event.type === "lock:released" || event.type === "lock:readonly-entered") this.#leases.delete(event.leaseId ?? "");
+      if (event.type === "lock:released" || event.type === "lock:readonly-entered") this.#leases.delete(event.leaseId!);
     }));
     rescue.hold();
     try {
@@ -196,9 +196,10 @@ export class AutoSave implements Saver {
   /** Calls Go, after it has received all marks. The time in which this AutoSave begins anew is part of the call's time. */
   async #call(method: Method, arg?: object, signal?: AbortSignal, end = this.#wire.deadline()): Promise<unknown> {
     try {
-      const failed = this.#asleep && this.#state.now.lastError; // otherwise the page is in the back/forward cache
-      if (failed && method !== "mark") void this.#wake(); // at once, not later
-      if (this.#waking && method !== "mark") await this.#wire.inTime(this.#waking.catch(() => undefined), end, method, signal);
+      if (method !== "mark") {
+        if (this.#asleep && this.#state.now.lastError) void this.#wake(); // an attempt has failed: at once, not later
+        if (this.#waking) await this.#wire.inTime(this.#waking.catch(() => undefined), end, method, signal);
+      }
       return await this.#wire.inTime(this.#wire.call(method, { ...arg, saver: this.#id, marked: this.#marks.news() }, signal, end), end, method);
     } catch (failure) {
       throw this.#wire.error(failure);

@@ -28,7 +28,7 @@ const named = (value: unknown): string =>
   value === null ? "null" : typeof value === "object" ? value.constructor?.name || tag(value) : typeof value;
 
 const refused = (what: string): TypeError => new TypeError(
-  `${what}; return a string, an ArrayBuffer or a view of one, a Blob or an object`);
+  `${what}; return a string, an ArrayBuffer, a view, a Blob or an object`);
 
 /** Lone surrogates have no UTF-8: encoders change them silently. */
 function isWhole(text: string): boolean {
