@@ -209,15 +209,15 @@ func (l *Layout) attempt(ctx context.Context, c Commit) (g Generation, names []i
 			l.messy, l.fenced = true, false
 			return g, nil, nil, asError(err, CodeWriteFailed, "the index could not be written")
 		}
-		if l.messy = l.messy || errors.Is(err, ErrNotOpened); !errors.Is(err, ErrNotOpened) {
+		// A successor may have taken this generation over: then its files are the successor's to remove.
+		if l.messy = l.messy || errors.Is(err, ErrNotOpened); !errors.Is(err, ErrNotOpened) && !errors.Is(err, ErrStaleToken) {
 			l.discard(ctx, g, next.name)
 		}
 		return g, nil, nil, asError(err, CodeWriteFailed, "the content could not be written")
 	}
 	l.top = next
 	names = indexNames(listed)
-	// A successor may have taken this generation over: then its files are the successor's to remove.
-	return g, names, gone, l.check(names)
+	return g, names, gone, l.check(names) // a successor removes the files of this generation
 }
 
 // with returns the generations of the last index and a new one: the current one or, if aside is set, the one before it.

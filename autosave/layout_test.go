@@ -344,7 +344,7 @@ func TestRefusedGenerationIsNotFound(t *testing.T) {
 	_, err := old.Commit(t.Context(), commit("one", 1))
 	require.NoError(t, err)
 	files.Before = func(operation string) {
-		if strings.HasPrefix(operation, "write index") {
+		if strings.HasPrefix(operation, "write history") {
 			files.Before = nil
 			require.NoError(t, disk.Page().Fence(t.Context(), 2))
 			killed := disk.Page()

@@ -133,7 +133,7 @@ func (d disk) Preopen(name, index string) {
 	_ = d.write(autosave.FolderIndex+"/"+index, nil, true)
 }
 
-// Save makes an empty index first.
+// Save makes an empty index first. The content is stored before Encode is called, as it may be in a browser.
 func (d disk) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	index := autosave.FolderIndex + "/" + s.Index
 	if err := d.write(index, nil, true); err != nil {
@@ -143,12 +143,16 @@ func (d disk) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, seal, told, err := encode(ctx, s, before)
+	content, seal, sum, err := taken(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	if err := d.write(autosave.FolderHistory+"/"+s.Name, slices.Concat(content, seal), true); err != nil {
 		return nil, errors.Join(autosave.ErrNotBegun, err)
+	}
+	told, err := s.Encode(int64(len(content)), sum, before)
+	if err != nil {
+		return nil, err
 	}
 	if err := d.write(index, told, true); err != nil {
 		return nil, err
@@ -156,21 +160,17 @@ func (d disk) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	return d.List(ctx, autosave.FolderIndex)
 }
 
-// encode takes the content of a saving and returns the data to write: the content and its seal, and the index that
-// follows the named ones.
-func encode(ctx context.Context, s autosave.Saving, before []string) (content, seal, index []byte, err error) {
-	taken, err := s.Take(ctx)
+// taken takes the content of a saving and returns it with its seal and its SHA-256.
+func taken(ctx context.Context, s autosave.Saving) (content, seal []byte, sum string, err error) {
+	c, err := s.Take(ctx)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, "", err
 	}
-	if content, err = taken.Bytes(); err != nil {
-		return nil, nil, nil, err
+	if content, err = c.Bytes(); err != nil {
+		return nil, nil, "", err
 	}
-	sum, _ := SHA256(ctx, content)
-	if index, err = s.Encode(int64(len(content)), sum, before); err != nil {
-		return nil, nil, nil, err
-	}
-	return content, autosave.Seal(int64(len(content)), sum, s.Note()), index, nil
+	sum, _ = SHA256(ctx, content)
+	return content, autosave.Seal(int64(len(content)), sum, s.Note()), sum, nil
 }
 
 func (d disk) Remove(_ context.Context, folder, name string) error {

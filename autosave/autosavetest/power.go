@@ -178,7 +178,11 @@ func (p *Power) Save(ctx context.Context, s autosave.Saving) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, seal, index, err := encode(ctx, s, before)
+	content, seal, sum, err := taken(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	index, err := s.Encode(int64(len(content)), sum, before)
 	if err != nil {
 		return nil, err
 	}
