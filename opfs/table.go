@@ -227,6 +227,9 @@ func (t *table) agree(client string, own []*entry) (changed bool) {
 // putBack adds an entry again, unless a client that was seen is granted its names. Entries of clients that were not
 // seen come from a text that may be wrong, and are removed instead.
 func (t *table) putBack(e *entry) bool {
+	if e.lease != nil {
+		t.token = max(t.token, e.lease.Token)
+	}
 	if e.state != granted {
 		t.queue = append(t.queue, e.clone())
 		return true
@@ -243,8 +246,5 @@ func (t *table) putBack(e *entry) bool {
 	t.remove(yield...)
 	// A holder came before all waiters.
 	t.insert(0, e.clone())
-	if e.lease != nil {
-		t.token = max(t.token, e.lease.Token)
-	}
 	return true
 }
