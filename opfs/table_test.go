@@ -188,9 +188,9 @@ func TestAgree(t *testing.T) {
 // The file was lost, and the clock is behind the tokens. A record that its client puts back has a lower token than what comes later.
 func TestTokensRiseAboveRestoredRecords(t *testing.T) {
 	now := time.UnixMilli(1763687000000)
-	record := &entry{id: "r", client: "1", state: recorded, lease: &lease{Record: lock.Record{Resource: "r", LeaseID: "1", Token: now.UnixMilli() + 1000}}}
+	record := &entry{id: "r", client: "7", state: recorded, lease: &lease{Record: lock.Record{Resource: "r", LeaseID: "1", Token: now.UnixMilli() + 1000}}}
 	lost := &table{recovery: &recovery{}}
-	lost.agree("1", []*entry{record})
+	lost.agree("7", []*entry{record})
 	e, _ := lost.claim("2", "2", lock.Record{Resource: "r", LeaseID: "2"}, now, false)
 	assert.Greater(t, e.lease.Token, record.lease.Token)
 }
