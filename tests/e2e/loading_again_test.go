@@ -158,6 +158,37 @@ func TestLoadingAgainAfterStalledWorker(t *testing.T) {
 	tab.Quiet()
 }
 
+// However often a download hangs, each attempt is given up after two minutes at the latest.
+func TestHangingDownloadIsGivenUp(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	files := n.files
+	n.files = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/holdfast.wasm" {
+			stall(w, r)
+			return
+		}
+		files.ServeHTTP(w, r)
+	})
+	tab := w.Open(t, w.URL("/blank"))
+	begin(tab, "")
+	tab.MustEval(`
+		const real = setTimeout, limits = new Set()
+		globalThis.setTimeout = (run, ms, ...args) => {
+			if (ms < 30_000 || ms > 1e9) return real(run, ms, ...args) // 2e9 is no limit
+			limits.add(ms)
+			return real(run, ms > 30_000 ? 50 : 2000, ...args)
+		}
+		const {createHoldfast} = await import('/holdfast.js')
+		hf = createHoldfast({host: 'page'})
+		for (let i = 0; i < 5; i++) result = await failure(hf.inspect())
+		null`, nil)
+	assert.Equal(t, "load-failed", browser.Get[event](tab, "result")["code"])
+	assert.Equal(t, []int{30_000, 120_000}, browser.Get[[]int](tab, "[...limits]"))
+	tab.MustEval("await hf.close()", nil)
+	tab.Quiet()
+}
+
 // The rest of a download arrives while the page is frozen. When the page goes on, the runtime loads.
 func TestDownloadEndsWhileThePageIsFrozen(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ export { AutoSaveError, ProjectLockError };
 
 declare const __VERSION__: string;
 
-/** How long the runtime may take to load. A slow line gets twice as long the next time. */
+/** How long the runtime may take to load. A slow line gets two minutes the next time. */
 let loadLimitMs = 30_000;
 
 class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof EventTarget | "subscribe"> & Subscribers<Contract.ProjectLockEvent>) implements Contract.Holdfast {
@@ -104,7 +104,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
     };
     const limit = setTimeout(() => {
       failed(tooSlow());
-      loadLimitMs *= 2;
+      loadLimitMs = 120_000;
     }, loadLimitMs);
     signal.addEventListener("abort", () => clearTimeout(limit));
     const keptMs = 200; // after a call, the worker may have the file of locks open so long: twice the time in opfs/tables.js
