@@ -46,7 +46,7 @@ export class Listeners extends Subscribers<void> {
 
   /** Dispatches an event. The detail of a lasting one is made anew for each later listener. */
   tell(type: string, detail: unknown, later: () => unknown = () => detail): void {
-    if (/editable|readonly/.test(type)) { // the last one says whether the page is an editor or read-only
+    if (/:(editable|readonly)$/.test(type)) { // the last one says whether the page is an editor or read-only
       const last = this.#last = { type, detail: later };
       this.#here.get(type)?.forEach((_, listener) => this.#told.set(listener, last));
     }
