@@ -209,8 +209,10 @@ func (l *Layout) attempt(ctx context.Context, c Commit) (g Generation, names []i
 			l.messy, l.fenced = true, false
 			return g, nil, nil, asError(err, CodeWriteFailed, "the index could not be written")
 		}
-		// A successor may have taken this generation over: then its files are the successor's to remove.
-		if l.messy = l.messy || errors.Is(err, ErrNotOpened); !errors.Is(err, ErrNotOpened) && !errors.Is(err, ErrStaleToken) {
+		switch {
+		case errors.Is(err, ErrNotOpened):
+			l.messy = true
+		case !errors.Is(err, ErrStaleToken): // otherwise a successor may have taken this generation over, and removes its files
 			l.discard(ctx, g, next.name)
 		}
 		return g, nil, nil, asError(err, CodeWriteFailed, "the content could not be written")
