@@ -3,7 +3,7 @@
 import type { Saved } from "../../opfs/saved.js";
 import type { Loan } from "./lend";
 import type { Method, RawEvent } from "./protocol";
-import { pause } from "./snapshot";
+import { after, pause } from "./snapshot";
 import { first } from "./state";
 import type { RawState, Saver, Told, Wire } from "./wire";
 
@@ -129,7 +129,7 @@ class StandIn {
         await loan.release();
         if (same === false || unsaved) return;
       }
-      await new Promise((done) => setTimeout(done, again));
+      await after(again);
     }
   }
 
