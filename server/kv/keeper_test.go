@@ -13,30 +13,37 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// The alarm of another member stays for as long as that member has no space, whatever this one does. This member does not shrink its file
-// again and again, which blocks the store each time.
-func TestAnAlarmThatStaysDoesNotBlockTheStore(t *testing.T) {
-	dir := t.TempDir()
-	s, err := Open(t.Context(), Config{DataDir: dir})
+// newKeeper opens an empty store, and returns a keeper in place of the store's own.
+func newKeeper(t *testing.T, config Config, quota int64) *keeper {
+	t.Helper()
+	config.DataDir = t.TempDir()
+	s, err := Open(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	s.embedded.keeping() // the test takes its place
-	k := &keeper{s: s, dir: dir, quota: 1 << 30, log: slog.New(slog.DiscardHandler)}
+	return &keeper{s: s, dir: config.DataDir, quota: quota, log: slog.New(slog.DiscardHandler)}
+}
+
+// The alarm of another member stays for as long as that member has no space, whatever this one does. This member does not shrink its file
+// again and again, which blocks the store each time.
+func TestAnAlarmThatStaysDoesNotBlockTheStore(t *testing.T) {
+	k := newKeeper(t, Config{}, 1<<30)
+	s := k.s
 	for i := range 10 {
 		_, err := s.Commit(t.Context(), Txn{Then: []Op{Put(fmt.Sprint(i), make([]byte, 10_000))}})
 		require.NoError(t, err)
 	}
 	other := uint64(s.embedded.etcd.Server.MemberID()) + 1
-	_, err = s.embedded.etcd.Server.Alarm(t.Context(), &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE, MemberID: other})
+	_, err := s.embedded.etcd.Server.Alarm(t.Context(), &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE, MemberID: other})
 	require.NoError(t, err)
 	shrunk := 0
 	for i := range 5 {
 		_, err := s.Commit(t.Context(), Txn{Then: []Op{Delete(fmt.Sprint(i))}})
 		require.NoError(t, err)
-		before, err := os.Stat(filepath.Join(dir, "member", "snap", "db"))
+		before, err := os.Stat(filepath.Join(k.dir, "member", "snap", "db"))
 		require.NoError(t, err)
 		require.NoError(t, k.reclaim(t.Context(), Space{Used: 1 << 20, Size: 2 << 20}))
-		after, err := os.Stat(filepath.Join(dir, "member", "snap", "db"))
+		after, err := os.Stat(filepath.Join(k.dir, "member", "snap", "db"))
 		require.NoError(t, err)
 		if !os.SameFile(before, after) {
 			shrunk++
@@ -60,19 +67,16 @@ func TestAnAlarmThatStaysDoesNotBlockTheStore(t *testing.T) {
 // without a pause: until it does, the store refuses every lock.
 func TestFreedSpaceEndsThePauseAfterAUselessShrink(t *testing.T) {
 	const quota = 8 << 20
-	dir := t.TempDir()
-	s, err := Open(t.Context(), Config{DataDir: dir, Quota: quota})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	s.embedded.keeping() // the test takes its place
-	k := &keeper{s: s, dir: dir, quota: quota, log: slog.New(slog.DiscardHandler)}
+	k := newKeeper(t, Config{Quota: quota}, quota)
+	s := k.s
 	put := func(i, size int) error {
 		_, err := s.Commit(t.Context(), Txn{Then: []Op{Put(fmt.Sprint("big/", i), make([]byte, size))}})
 		return err
 	}
 	n := 0
 	fill := func() {
-		for err = nil; err == nil; n++ {
+		var err error
+		for ; err == nil; n++ {
 			err = put(n, 16<<10)
 		}
 		require.ErrorIs(t, err, ErrFull)
@@ -85,7 +89,7 @@ func TestFreedSpaceEndsThePauseAfterAUselessShrink(t *testing.T) {
 	fill()
 	k.rest = time.Now().Add(time.Hour) // the file is large
 
-	_, err = s.Commit(t.Context(), Txn{Then: []Op{DeleteUnder("big/")}})
+	_, err := s.Commit(t.Context(), Txn{Then: []Op{DeleteUnder("big/")}})
 	require.NoError(t, err)
 	_, revision, err := s.Get(t.Context(), "ready")
 	require.NoError(t, err)
@@ -98,13 +102,9 @@ func TestFreedSpaceEndsThePauseAfterAUselessShrink(t *testing.T) {
 // Nothing changes in a full store, so each compaction finds that the last one was enough. The keeper goes on: it shrinks the file, ends the
 // alarm, and logs no failure.
 func TestAQuietFullStoreIsCompactedAgain(t *testing.T) {
-	dir := t.TempDir()
-	s, err := Open(t.Context(), Config{DataDir: dir})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	s.embedded.keeping() // the test takes its place
-	k := &keeper{s: s, dir: dir, quota: 1 << 30, log: slog.New(slog.DiscardHandler)}
-	_, err = s.Commit(t.Context(), Txn{Then: []Op{Put("a", nil)}})
+	k := newKeeper(t, Config{}, 1<<30)
+	s := k.s
+	_, err := s.Commit(t.Context(), Txn{Then: []Op{Put("a", nil)}})
 	require.NoError(t, err)
 	full := Space{Used: 1 << 30, Size: 1 << 30, Full: true}
 	require.NoError(t, k.reclaim(t.Context(), full))
