@@ -334,9 +334,7 @@ func TestEarlyAfterAClosedTab(t *testing.T) {
 // the page goes on or ends: a frozen worker keeps the file of the draft open.
 func TestEarlyFrozenPageLeavesItsText(t *testing.T) {
 	t.Parallel()
-	b := browser.Start(t, whole)
-	n := &network{files: pages(t, siteDir), faults: map[string]http.HandlerFunc{}, counts: map[string]int{}}
-	w := world{b, browser.Serve(t, n)}
+	n, w := troubledNetworkOf(t, whole)
 	eachHost(t, func(t *testing.T, host string) {
 		for name, end := range map[string]func(*browser.Tab){"goes on": (*browser.Tab).Resume, "ends": (*browser.Tab).Close} {
 			root := "early frozen text " + name + " " + host

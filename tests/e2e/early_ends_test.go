@@ -176,9 +176,7 @@ func cached(tab *browser.Tab) bool {
 // a draft, with which the next editor goes on.
 func TestEarlyPageSleeps(t *testing.T) {
 	t.Parallel()
-	b := browser.Start(t, whole)
-	n := &network{files: pages(t, siteDir), faults: map[string]http.HandlerFunc{}, counts: map[string]int{}}
-	w := world{b, browser.Serve(t, n)}
+	n, w := troubledNetworkOf(t, whole)
 	eachHost(t, func(t *testing.T, host string) {
 		for name, sleep := range map[string]func(tab *browser.Tab){
 			"cached": func(tab *browser.Tab) { tab.Navigate(w.URL("/blank?elsewhere")) },

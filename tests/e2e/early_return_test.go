@@ -286,26 +286,32 @@ func TestEarlyReturnEndsAtOnce(t *testing.T) {
 	})
 }
 
+// runtimeLosses are the ways in which a page can lose its runtime and go on. They return whether the page goes on: Chromium may have
+// discarded it.
+func (w world) runtimeLosses(t *testing.T, host string) map[string]func(tab *browser.Tab) bool {
+	ways := map[string]func(tab *browser.Tab) bool{
+		"cached": func(tab *browser.Tab) bool {
+			tab.Navigate(w.URL("/blank?elsewhere"))
+			return back(t, tab)
+		},
+	}
+	if host == "worker" { // a program in the page is not replaced
+		ways["replaced"] = func(tab *browser.Tab) bool {
+			tab.EndWorker("self.close()")
+			tab.WaitFor("told.includes('readonly')", browser.Limit)
+			return true
+		}
+	}
+	return ways
+}
+
 // The next runtime of a page does not arrive, after a return from the cache or the death of the worker. Words that are typed then outlive a
 // crash.
 func TestTypedBeforeTheNextRuntimeRuns(t *testing.T) {
 	t.Parallel()
 	w := open(t, whole)
 	eachHost(t, func(t *testing.T, host string) {
-		for name, end := range map[string]func(tab *browser.Tab) bool{
-			"cached": func(tab *browser.Tab) bool {
-				tab.Navigate(w.URL("/blank?elsewhere"))
-				return back(t, tab)
-			},
-			"replaced": func(tab *browser.Tab) bool {
-				tab.EndWorker("self.close()")
-				tab.WaitFor("told.includes('readonly')", browser.Limit)
-				return true
-			},
-		} {
-			if name == "replaced" && host == "page" {
-				continue // a program in the page is not replaced
-			}
+		for name, end := range w.runtimeLosses(t, host) {
 			t.Run(name, func(t *testing.T) {
 				root := "next " + host + name
 				tab := w.gatedTab(t, named(host, root, "Ann"))

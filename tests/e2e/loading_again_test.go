@@ -52,8 +52,13 @@ func (n *network) count(path string) int {
 
 func troubledNetwork(t *testing.T) (*network, world) {
 	t.Helper()
+	return troubledNetworkOf(t, quick)
+}
+
+func troubledNetworkOf(t *testing.T, options browser.Options) (*network, world) {
+	t.Helper()
 	n := &network{files: pages(t, siteDir), faults: map[string]http.HandlerFunc{}, counts: map[string]int{}}
-	return n, world{browser.Start(t, quick), browser.Serve(t, n)}
+	return n, world{browser.Start(t, options), browser.Serve(t, n)}
 }
 
 // half serves the first half of a file. Either the connection ends there, or the file does, and the browser keeps
@@ -192,8 +197,7 @@ func TestHangingDownloadIsGivenUp(t *testing.T) {
 // The rest of a download arrives while the page is frozen. When the page goes on, the runtime loads.
 func TestDownloadEndsWhileThePageIsFrozen(t *testing.T) {
 	t.Parallel()
-	n := &network{files: pages(t, siteDir), faults: map[string]http.HandlerFunc{}, counts: map[string]int{}}
-	w := world{browser.Start(t, whole), browser.Serve(t, n)}
+	n, w := troubledNetworkOf(t, whole)
 	data, err := os.ReadFile(siteDir + "/holdfast.wasm")
 	require.NoError(t, err)
 	eachHost(t, func(t *testing.T, host string) {

@@ -37,12 +37,7 @@ func TestLastWordsAreStoredBeforeTheNextRuntimeRuns(t *testing.T) {
 	t.Parallel()
 	w := open(t, whole)
 	eachHost(t, func(t *testing.T, host string) {
-		for name, typesAndEnds := range map[string]func(tab *browser.Tab) bool{
-			"cached": func(tab *browser.Tab) bool {
-				tab.MustEval("type(' two'); null", nil)
-				tab.Navigate(w.URL("/blank?elsewhere"))
-				return back(t, tab)
-			},
+		typesAndEnds := map[string]func(tab *browser.Tab) bool{
 			"as if cached": func(tab *browser.Tab) bool {
 				tab.MustEval("type(' two'); "+asHidden, nil)
 				tab.MustEval(asShown, nil)
@@ -52,21 +47,19 @@ func TestLastWordsAreStoredBeforeTheNextRuntimeRuns(t *testing.T) {
 				tab.MustEval(returnsWhenDue, nil)
 				return true
 			},
-			"replaced": func(tab *browser.Tab) bool {
+		}
+		for name, end := range w.runtimeLosses(t, host) {
+			typesAndEnds[name] = func(tab *browser.Tab) bool {
 				tab.MustEval("type(' two'); null", nil)
-				tab.EndWorker("self.close()")
-				tab.WaitFor("told.includes('readonly')", browser.Limit)
-				return true
-			},
-		} {
-			if name == "replaced" && host == "page" {
-				continue // a program in the page is not replaced
+				return end(tab)
 			}
+		}
+		for name, end := range typesAndEnds {
 			t.Run(name, func(t *testing.T) {
 				root := "stored " + host + name
 				tab := w.gatedTab(t, named(host, root, "Ann"))
 				shutsAgain(tab)
-				if !typesAndEnds(tab) {
+				if !end(tab) {
 					return
 				}
 				tab.WaitFor(journalled(root, " one two"), browser.Limit)
