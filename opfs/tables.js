@@ -12,7 +12,7 @@
 //
 // This module imports only its neighbour, so that Go's own tests can load it.
 
-import { open } from "./savewriter.js";
+import { bounded, open } from "./savewriter.js";
 
 /** @typedef {import("./savewriter.js").SyncHandle} SyncHandle */
 /** @typedef {{ at: number, data: Uint8Array }} Patch */
@@ -76,6 +76,8 @@ class Table {
   #may;
   #rested;
   #limits;
+  /** @type {any} where opened */
+  #file;
   /** @type {SyncHandle | undefined} */
   #handle;
   #content = new Uint8Array(0); // of the file while it is open
@@ -134,7 +136,11 @@ class Table {
   async #slowly(step) {
     try {
       if (this.#handle) await paused();
-      if (performance.now() - this.#opened >= this.#limits.longest) this.close();
+      if (performance.now() - this.#opened >= this.#limits.longest) {
+        await this.#dropRemoved();
+        this.close();
+      }
+      this.#file = step[0];
       this.#breathed = performance.now();
       await this.#open(step[0], step[4]);
       return this.#step(...step);
@@ -279,6 +285,16 @@ class Table {
     this.#mine = false;
   }
 
+  /**
+   * Drops the handle of a file that was removed while it was open, because the site's data was cleared. Chromium never ends the
+   * closing of such a file, and the thread would stand still.
+   */
+  async #dropRemoved() {
+    const handle = this.#handle;
+    const removed = handle && await bounded(this.#file.getFile()).then(() => false, ({ name }) => name === "NotFoundError");
+    if (removed && this.#handle === handle) this.#handle = undefined;
+  }
+
   /** Closes the file. */
   close() {
     this.#handle?.close();
@@ -287,9 +303,11 @@ class Table {
 
   /** Closes everything some time after the last step. */
   #rest() {
-    this.#timer ??= setTimeout(() => {
+    const busy = () => this.#slow || performance.now() - this.#used < this.#limits.idle;
+    this.#timer ??= setTimeout(async () => {
+      if (!busy()) await this.#dropRemoved();
       this.#timer = undefined;
-      if (this.#slow || performance.now() - this.#used < this.#limits.idle) return this.#rest();
+      if (busy()) return this.#rest();
       this.#pass();
       this.#channel?.close();
       this.#rested(); // the next step begins anew

@@ -195,6 +195,36 @@ func TestClearedTableIsOpenedAgain(t *testing.T) {
 	assert.Equal(t, 1, opened())
 }
 
+// The table was removed while a client keeps it open, because the site's data was cleared. The client never closes it: the thread
+// would stand still in Chromium.
+func TestRemovedTableIsNotClosed(t *testing.T) {
+	c := keeper(t, newRoot())
+	dir := c.steps.file.dir
+	c.steps.file.tables = made("tables.js", "new module.Tables(20)")
+	makeStep(t, c)
+	asked := must(must(safejs.Global().Get("Object")).New())
+	require.NoError(t, asked.Set("n", 0))
+	replace(t, prototype("FileSystemFileHandle"), "getFile", "return async function () { argument.n++; throw new DOMException('planted', 'NotFoundError') }", asked)
+	looks := func(n int) bool { return must(must(asked.Get("n")).Int()) >= n }
+	require.Eventually(t, func() bool { return looks(1) }, prompt, time.Millisecond)
+	assert.True(t, tableIsOpen(t, dir))
+
+	next, err := NewDir(newRoot())
+	require.NoError(t, err)
+	c.steps.file.tables = made("tables.js", "new module.Tables(1e9, 20)")
+	for range 2 {
+		require.True(t, c.steps.turn.take(t.Context()))
+		dir, c.steps.file.dir, c.steps.file.open = c.steps.file.dir, next, false
+		c.steps.turn.give()
+		makeStep(t, c)
+		<-time.After(30 * time.Millisecond)
+		next, err = NewDir(newRoot())
+		require.NoError(t, err)
+	}
+	assert.True(t, looks(2))
+	assert.True(t, tableIsOpen(t, dir))
+}
+
 // counting returns a function that reports how often a file was opened since.
 func counting(t *testing.T) func() int {
 	t.Helper()
