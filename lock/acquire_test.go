@@ -21,7 +21,7 @@ func TestWebLockAcquireRenewRelease(t *testing.T) {
 		record, ok := w.records.Present()
 		require.True(t, ok)
 		assert.Equal(t, lock.Record{Resource: "project", LeaseID: lease.ID, OwnerID: "a", OwnerName: "tab a", Token: 1,
-			AcquiredAt: w.start, ExpiresAt: w.start.Add(25 * time.Second), TTL: 25 * time.Second}, normal(record))
+			AcquiredAt: w.start, ExpiresAt: w.start.Add(25 * time.Second), TTL: 25 * time.Second, Mode: lock.Exclusive}, normal(record))
 		w.sleep(20 * time.Second)
 		a.release(lease)
 		a.told(`

@@ -56,6 +56,23 @@ func TestFallbackRecords(t *testing.T) {
 	}
 }
 
+// The record of a client that the Locker does not know denies the lock: the acquisition waits until the record is gone.
+func TestRecordThatDeniesIsWaitedFor(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		denials := 0
+		best := recordsFunc{Records: w.records, claim: func(context.Context, lock.Record) error {
+			if denials++; denials < 3 {
+				return lock.ErrDenied
+			}
+			return nil
+		}}
+		b := w.backend("a")
+		b.Records = lock.WithFallback(best, &lock.WallTokens{Clock: lock.SystemClock{}}, func(err error) { t.Error(err) })
+		acquiresWithRecord(t, w.join("a", b))
+		assert.Equal(t, 3, denials)
+	})
+}
+
 func livesWithoutRecord(t *testing.T, a *owner, lease lock.Lease) {
 	t.Helper()
 	a.w.sleep(time.Minute)

@@ -64,7 +64,7 @@ func (l Lease) lasts() time.Duration {
 // record returns the public part of the lease, under the name that the Records know.
 func (h *heldLease) record(l Lease) Record {
 	return Record{Resource: h.target.key, LeaseID: l.ID, OwnerID: l.OwnerID, OwnerName: l.OwnerName,
-		Token: l.Token, AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt, TTL: l.TTL}
+		Token: l.Token, AcquiredAt: l.AcquiredAt, ExpiresAt: l.ExpiresAt, TTL: l.TTL, Mode: l.Mode}
 }
 
 // maintain renews the lease until it ends.

@@ -18,6 +18,7 @@ type Record struct {
 	AcquiredAt time.Time
 	ExpiresAt  time.Time
 	TTL        time.Duration // of each renewal; 0 if it is not known
+	Mode       Mode          // empty if it is not known
 }
 
 // Records keep the record of each lease in a place that others can read, and hand out fencing tokens. They do not
@@ -27,6 +28,7 @@ type Record struct {
 type Records interface {
 	// Claim writes r under a token greater than the token of every earlier record of the resource, and greater than
 	// r.Token, and returns the token. That includes a record of the same lease that an earlier attempt left. stolen says that the previous holder may still believe in its lease.
+	// Claim fails with an error that matches ErrDenied if another client holds the resource by its record, and the Locker did not know that client.
 	Claim(ctx context.Context, r Record, stolen bool) (token int64, err error)
 	// Renew writes r again. It fails with an error that matches ErrLost if the present record carries another lease's
 	// id, or there is no record: a renewal that was overtaken by its Remove must not bring the record back.

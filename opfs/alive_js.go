@@ -18,11 +18,12 @@ type alive struct {
 	dir  *Dir
 	id   string  // of this client while its file is open
 	file *handle // nil while it is closed
+	lost bool    // the file was removed while it is open
 }
 
 // begin opens a file of a new name, unless one is open.
 func (a *alive) begin(ctx context.Context) (begun bool, err error) {
-	if a.file != nil && !a.ended() {
+	if a.file != nil && !a.lost && !a.ended() {
 		return false, nil
 	}
 	silent := 0
@@ -38,7 +39,7 @@ func (a *alive) begin(ctx context.Context) (begun bool, err error) {
 		}
 		switch {
 		case err == nil:
-			a.id, a.file = id, opened
+			a.id, a.file, a.lost = id, opened, false // a former file stays open: Chromium never ends the closing of a removed one
 			return true, nil
 		case silent == openings:
 			return false, a.dir.explain(ctx, a.dir.String(), err)
@@ -56,10 +57,19 @@ func (a *alive) begin(ctx context.Context) (begun bool, err error) {
 // ended reports whether the file was closed because the helper ended.
 func (a *alive) ended() bool { return a.file != nil && a.file.ended() }
 
+// removed reports whether the open file of this client is gone. Only the browser can remove it: the site's data was cleared.
+func (a *alive) removed(ctx context.Context) bool {
+	_, err := a.dir.file(ctx, a.id, false)
+	a.lost = isNamed(err, notFound)
+	return a.lost
+}
+
 // end closes the file and removes it.
 func (a *alive) end(ctx context.Context) {
 	if a.file != nil {
-		a.file.close()
+		if !a.removed(ctx) {
+			a.file.close()
+		}
 		a.file = nil
 		_ = a.dir.remove(ctx, a.id)
 	}

@@ -43,5 +43,6 @@
 //
 // A client that lives but does not run, as in a frozen tab, cannot notice that its lease was taken over: stores must
 // check the token of the lease. A program that opens the file by other means, or clears the storage of the site, can
-// break these guarantees. Clients notice it at their next look at the table, a second later at most.
+// break these guarantees. Clients notice it at their next look at the table, a second later at most, or at the next renewal of a lease
+// over Web Locks.
 package opfs

@@ -32,9 +32,25 @@ func (t *table) claim(client, id string, r lock.Record, now time.Time, stolen bo
 		mine.lease = l
 		return mine, replaced
 	}
-	e = &entry{id: id, client: client, state: recorded, lease: l}
+	e = &entry{id: id, client: client, state: recorded, wants: wanted(r), lease: l}
 	t.queue = append(t.queue, e)
 	return e, replaced
+}
+
+// wanted returns what the lease of a record locks, if that is known. It blocks nobody while the entry is only recorded.
+func wanted(r lock.Record) []lock.Want {
+	if r.Mode == "" {
+		return nil
+	}
+	return []lock.Want{{Name: r.Resource, Mode: r.Mode}}
+}
+
+// superseded reports whether another client has a later lease of the same resource that excludes the lease of e.
+func (t *table) superseded(e *entry) bool {
+	return slices.ContainsFunc(t.queue, func(other *entry) bool {
+		return other.lease != nil && other.client != e.client && other.lease.Resource == e.lease.Resource &&
+			other.lease.Token > e.lease.Token && conflict(other, e)
+	})
 }
 
 // unleased returns an entry of the client that is granted the name and has no lease yet, or nil.

@@ -57,9 +57,10 @@ func (t *table) snapshot() (s lock.Snapshot) {
 	for _, e := range t.queue {
 		for _, w := range e.wants {
 			info := lock.Info{Name: w.Name, Mode: w.Mode, ClientID: e.client}
-			if e.state == granted {
+			switch e.state {
+			case granted:
 				s.Held = append(s.Held, info)
-			} else {
+			case waiting:
 				s.Pending = append(s.Pending, info)
 			}
 		}

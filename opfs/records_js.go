@@ -22,6 +22,9 @@ func (c *FileLocks) Claim(ctx context.Context, r lock.Record, stolen bool) (toke
 		}
 		e := s.t.leased(r.LeaseID)
 		if e == nil || e.lease.Token != token { // not yet claimed by this call
+			if !stolen && s.excluded(r) {
+				return lock.ErrDenied
+			}
 			var replaced []*entry
 			e, replaced = s.t.claim(s.me, id, r, s.now.Wall, stolen)
 			s.notifyLost(replaced)
@@ -41,6 +44,19 @@ func (c *FileLocks) Claim(ctx context.Context, r lock.Record, stolen bool) (toke
 	return token, err
 }
 
+// excluded reports whether the table has a live holder of the resource that excludes the lease, although the lease's lock was granted: the
+// site's data was cleared while that client held it.
+func (s *session) excluded(r lock.Record) bool {
+	lease := &entry{wants: wanted(r)}
+	for _, e := range s.t.queue {
+		if e.state == granted && e.client != s.me && e.lease != nil && !s.over(e.lease) && conflict(e, lease) {
+			s.look.clients = append(s.look.clients, e.client)
+			return true
+		}
+	}
+	return false
+}
+
 // tidy removes the records of clients that are gone. The lease that was claimed does not wait for this.
 func (c *FileLocks) tidy(clients []string) {
 	ctx, stop := context.WithTimeout(c.steps.life, stepLimit)
@@ -51,11 +67,11 @@ func (c *FileLocks) tidy(clients []string) {
 }
 
 // Renew implements [lock.Records]. It restores a record whose file was deleted or damaged, but not a record that was
-// stolen, replaced or taken over.
+// stolen, replaced or taken over. A later lease of another client that excludes this one ends it.
 func (c *FileLocks) Renew(ctx context.Context, r lock.Record) error {
 	err := c.steps.visit(ctx, func(s *session) error {
 		e := s.t.leased(r.LeaseID)
-		if e == nil || e.client != s.me {
+		if e == nil || e.client != s.me || s.t.superseded(e) {
 			return lock.ErrLost
 		}
 		e.lease.ExpiresAt, e.lease.OwnerName = r.ExpiresAt, r.OwnerName
@@ -76,6 +92,9 @@ func (c *FileLocks) Remove(ctx context.Context, r lock.Record) error {
 		if e := s.t.leased(r.LeaseID); e != nil && e.client == s.me {
 			for _, gone := range s.t.unlease(e) {
 				s.removed[gone.id] = true
+				if gone.lease == nil && c.steps.requests.grants[gone.id] == nil { // a lock since the site's data was cleared
+					s.t.remove(gone)
+				}
 			}
 			s.changed = true
 		}

@@ -86,27 +86,41 @@ func (c *steps) step(ctx context.Context, change func(*session) error) (suspects
 	if c.life.Err() != nil {
 		return suspects{}, context.Cause(c.life)
 	}
-	rested := c.liveness.alive.file == nil
-	begun, err := c.liveness.begin(ctx)
-	if begun && !rested {
-		c.move()
-	} else if begun {
-		c.notifier.listen()
-		c.begun()
+	for {
+		rested, cleared := c.liveness.alive.file == nil, c.liveness.alive.lost
+		begun, err := c.liveness.begin(ctx)
+		if begun && !rested {
+			c.move(cleared)
+		} else if begun {
+			c.notifier.listen()
+			c.begun()
+		}
+		if err != nil {
+			return suspects{}, err
+		}
+		c.at("alive")
+		if look, err := c.stepLocked(ctx, change); !errors.Is(err, errCleared) {
+			return look, err
+		}
 	}
-	if err != nil {
-		return suspects{}, err
-	}
-	c.at("alive")
-	return c.stepLocked(ctx, change)
 }
 
-// move gives the entries of this client to its new liveness file: the worker that had the former one open has ended.
-func (c *steps) move() {
+// errCleared says that the table and the liveness file of this client are not those that it has written.
+var errCleared = errors.New("the data of this site was cleared")
+
+// move gives the entries of this client to its new liveness file: the worker that had the former one open has ended, or the site's
+// data was cleared. Clients that began after the clear do not see the Web Locks from before it, so they wait for the records of those.
+func (c *steps) move(cleared bool) {
 	c.moved = true
 	c.own = slices.DeleteFunc(c.own, func(e *entry) bool { return e.state == present })
 	for _, e := range c.own {
 		e.client = c.liveness.alive.id
+		if cleared && e.state == recorded {
+			e.state = granted
+		}
+	}
+	if cleared {
+		c.number = 0 // of another table
 	}
 }
 
@@ -133,6 +147,11 @@ func (c *steps) transact(ctx context.Context, change func(*session) error) (*ses
 	for {
 		s, refused := c.decide(c.file.image, change)
 		c.at("decided")
+		if s != nil && s.warning != "" && s.restart && !c.leaving && c.liveness.alive.removed(ctx) {
+			c.liveness.alive.dir.forget() // former handles may lead to the new files, but under other locks
+			c.file.open, c.file.client = false, lock.NewID()
+			return nil, errCleared
+		}
 		told := s
 		if s == nil {
 			told = &session{} // nothing is written

@@ -1,0 +1,143 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// cleared gives a client an empty storage, as if the site's data had been cleared under it: the files that it has open are not in
+// it. The client does not look at the table until resume is called. next begins afterwards, and knows nothing of former locks.
+func cleared(t *testing.T, former *FileLocks) (next *FileLocks, resume func()) {
+	next = newClient(t, former.steps.file.dir.String())
+	dir, err := NewDir(newRoot())
+	require.NoError(t, err)
+	require.True(t, former.steps.turn.take(t.Context()))
+	must(former.steps.file.tables.Call("keep", false)) // the file of locks is closed
+	must(former.steps.file.tables.Call("keep", true))
+	for _, c := range []*FileLocks{former, next} {
+		c.steps.file.dir, c.steps.file.open = dir, false
+		c.steps.liveness.alive.dir = dir.Sub(aliveFolder)
+	}
+	return next, former.steps.turn.give
+}
+
+func newRecord(name string, mode lock.Mode) lock.Record {
+	now := time.Now()
+	return lock.Record{Resource: name, LeaseID: lock.NewID(), OwnerID: lock.NewID(), AcquiredAt: now, ExpiresAt: now.Add(time.Minute), TTL: time.Minute, Mode: mode}
+}
+
+func claimed(t *testing.T, c *FileLocks, r lock.Record) lock.Record {
+	token, err := c.Claim(t.Context(), r, false)
+	require.NoError(t, err)
+	r.Token = token
+	return r
+}
+
+// The storage is cleared, and another client acquires the lock before the holder looks: the holder loses it, not the other.
+func TestHolderLosesItsLockAfterClear(t *testing.T) {
+	holder := newClient(t, newRoot())
+	lease := newRecord("x", lock.Exclusive)
+	g := hold(t, holder, "x")
+	lease = claimed(t, holder, lease)
+	next, resume := cleared(t, holder)
+	h, err := try(next, "x")
+	require.NoError(t, err)
+	later := claimed(t, next, newRecord("x", lock.Exclusive))
+	resume()
+	require.ErrorIs(t, holder.Renew(t.Context(), lease), lock.ErrLost)
+	assert.True(t, lost(g))
+	makeStep(t, next)
+	assert.False(t, lost(h))
+	require.NoError(t, next.Renew(t.Context(), later))
+	require.NoError(t, h.Release(t.Context()))
+	_, err = try(holder, "x")
+	require.NoError(t, err)
+}
+
+// The storage is cleared, and the holder looks first: it keeps the lock, and others wait for it.
+func TestHolderKeepsItsLockAfterClear(t *testing.T) {
+	holder := newClient(t, newRoot())
+	g := hold(t, holder, "x")
+	next, resume := cleared(t, holder)
+	resume()
+	makeStep(t, holder)
+	_, err := try(next, "x")
+	require.ErrorIs(t, err, lock.ErrDenied)
+	makeStep(t, holder)
+	assert.False(t, lost(g))
+	require.NoError(t, g.Release(t.Context()))
+	h, err := try(next, "x")
+	require.NoError(t, err)
+	require.NoError(t, h.Release(t.Context()))
+}
+
+// The same for a lease over Web Locks, of which the table has only the record.
+func TestRecordIsLostAfterClear(t *testing.T) {
+	holder := newClient(t, newRoot())
+	lease := claimed(t, holder, newRecord("x", lock.Exclusive))
+	next, resume := cleared(t, holder)
+	later := claimed(t, next, newRecord("x", lock.Exclusive))
+	resume()
+	require.ErrorIs(t, holder.Renew(t.Context(), lease), lock.ErrLost)
+	require.NoError(t, next.Renew(t.Context(), later))
+	require.NoError(t, holder.Remove(t.Context(), lease))
+	require.NoError(t, next.Remove(t.Context(), later))
+}
+
+// A record that its holder has restored is a lock for those that begin after the clear, until it is removed.
+func TestRestoredRecordExcludesAfterClear(t *testing.T) {
+	holder := newClient(t, newRoot())
+	lease := claimed(t, holder, newRecord("x", lock.Exclusive))
+	next, resume := cleared(t, holder)
+	resume()
+	require.NoError(t, holder.Renew(t.Context(), lease))
+	for _, mode := range []lock.Mode{lock.Exclusive, lock.Shared} {
+		_, err := next.Claim(t.Context(), newRecord("x", mode), false)
+		require.ErrorIs(t, err, lock.ErrDenied)
+	}
+	_, err := try(next, "x")
+	require.ErrorIs(t, err, lock.ErrDenied)
+	claimed(t, next, newRecord("y", lock.Exclusive))
+	require.NoError(t, holder.Renew(t.Context(), lease))
+	require.NoError(t, holder.Remove(t.Context(), lease))
+	later := claimed(t, next, newRecord("x", lock.Exclusive))
+	assert.Greater(t, later.Token, lease.Token)
+}
+
+// Shared leases admit each other after the clear.
+func TestRestoredSharedRecordAdmitsSharedOnes(t *testing.T) {
+	holder := newClient(t, newRoot())
+	lease := claimed(t, holder, newRecord("x", lock.Shared))
+	next, resume := cleared(t, holder)
+	resume()
+	require.NoError(t, holder.Renew(t.Context(), lease))
+	claimed(t, next, newRecord("x", lock.Shared))
+	_, err := next.Claim(t.Context(), newRecord("x", lock.Exclusive), false)
+	require.ErrorIs(t, err, lock.ErrDenied)
+	require.NoError(t, holder.Renew(t.Context(), lease))
+}
+
+// A page that locked in the browser before the clear, and held nothing then, gets a lock that another page holds by now. The holder
+// learns at its next renewal that there is a later one.
+func TestLaterRecordEndsTheEarlierLease(t *testing.T) {
+	root := newRoot()
+	holder, other := newClient(t, root), newClient(t, root)
+	lease := claimed(t, holder, newRecord("x", lock.Exclusive))
+	later := claimed(t, other, newRecord("x", lock.Exclusive))
+	require.ErrorIs(t, holder.Renew(t.Context(), lease), lock.ErrLost)
+	require.NoError(t, other.Renew(t.Context(), later))
+	shared, alone := claimed(t, holder, newRecord("y", lock.Shared)), claimed(t, other, newRecord("y", lock.Shared))
+	require.NoError(t, holder.Renew(t.Context(), shared))
+	require.NoError(t, other.Renew(t.Context(), alone))
+	state, err := holder.Query(context.Background())
+	require.NoError(t, err)
+	assert.Empty(t, append(state.Held, state.Pending...), "a record is no lock in the table")
+}
