@@ -47,10 +47,12 @@ func wanted(r lock.Record) []lock.Want {
 
 // superseded reports whether another client has a later lease of the same resource that excludes the lease of e.
 func (t *table) superseded(e *entry) bool {
-	return slices.ContainsFunc(t.queue, func(other *entry) bool {
-		return other.lease != nil && other.client != e.client && other.lease.Resource == e.lease.Resource &&
-			other.lease.Token > e.lease.Token && conflict(other, e)
-	})
+	for _, other := range t.queue {
+		if l := other.lease; l != nil && l.Token > e.lease.Token && l.Resource == e.lease.Resource && other.client != e.client && conflict(other, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // unleased returns an entry of the client that is granted the name and has no lease yet, or nil.

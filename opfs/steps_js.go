@@ -106,7 +106,7 @@ func (c *steps) step(ctx context.Context, change func(*session) error) (suspects
 }
 
 // errCleared says that the table and the liveness file of this client are not those that it has written.
-var errCleared = errors.New("the data of this site was cleared")
+var errCleared = errors.New("site data cleared")
 
 // move gives the entries of this client to its new liveness file: the worker that had the former one open has ended, or the site's
 // data was cleared. Clients that began after the clear do not see the Web Locks from before it, so they wait for the records of those.
