@@ -35,7 +35,7 @@ func (n nearClock) Claim(ctx context.Context, r Record, stolen bool) (int64, err
 }
 
 // WithFallback returns Records for leases whose lock does not depend on them. They use best, and spare for a lease whose
-// Claim fails there, except with ErrDenied, or takes longer than three seconds or half its TTL. Such a lease has no record. warn, unless nil,
+// Claim fails there, except with ErrDenied alone, or takes longer than three seconds or half its TTL. Such a lease has no record. warn, unless nil,
 // is then called with the reason; it must not block. Tokens rise from lease to lease, whichever of the two they come
 // from: those of best are not far ahead of the clock, and those of spare begin behind them.
 func WithFallback(best Records, spare *WallTokens, warn func(error)) Records {
@@ -57,7 +57,7 @@ func (s *fallbackRecords) Claim(ctx context.Context, r Record, stolen bool) (int
 	defer stop(nil)
 	go s.limit(limited, stop, min(claimLimit, r.ExpiresAt.Sub(r.AcquiredAt)/2)/2)
 	token, err := s.best.Claim(limited, r, stolen)
-	if err == nil || ctx.Err() != nil || errors.Is(err, ErrDenied) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, ErrDenied) && !errors.Is(err, ErrFallbackConflict) {
 		return token, err
 	}
 	if s.warn != nil {

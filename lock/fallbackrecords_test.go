@@ -17,12 +17,14 @@ import (
 // next lease tries the records again.
 func TestFallbackRecords(t *testing.T) {
 	full := errors.New("the storage is full")
+	newer := &lock.Error{Code: lock.CodeFallbackConflict, Err: lock.ErrDenied} // the records were written by a newer version
 	for name, c := range map[string]struct {
 		claim func(context.Context) error
 		at    time.Duration
 		told  error
 	}{
 		"refused": {func(context.Context) error { return full }, 0, full},
+		"newer":   {func(context.Context) error { return newer }, 0, newer},
 		"hangs":   {func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }, 3 * time.Second, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
