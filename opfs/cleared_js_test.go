@@ -126,12 +126,14 @@ func TestRestoredSharedRecordAdmitsSharedOnes(t *testing.T) {
 }
 
 // A page that locked in the browser before the clear, and held nothing then, gets a lock that another page holds by now. The holder
-// learns at its next renewal that there is a later one.
+// learns at its next renewal that there is a later one, which was renewed.
 func TestLaterRecordEndsTheEarlierLease(t *testing.T) {
 	root := newRoot()
 	holder, other := newClient(t, root), newClient(t, root)
 	lease := claimed(t, holder, newRecord("x", lock.Exclusive))
 	later := claimed(t, other, newRecord("x", lock.Exclusive))
+	later.ExpiresAt = later.ExpiresAt.Add(time.Second)
+	require.NoError(t, other.Renew(t.Context(), later))
 	require.ErrorIs(t, holder.Renew(t.Context(), lease), lock.ErrLost)
 	require.NoError(t, other.Renew(t.Context(), later))
 	shared, alone := claimed(t, holder, newRecord("y", lock.Shared)), claimed(t, other, newRecord("y", lock.Shared))
@@ -140,4 +142,20 @@ func TestLaterRecordEndsTheEarlierLease(t *testing.T) {
 	state, err := holder.Query(context.Background())
 	require.NoError(t, err)
 	assert.Empty(t, append(state.Held, state.Pending...), "a record is no lock in the table")
+}
+
+// The site's data was not cleared. A client is granted the lock, which another one steals before the first has claimed its record.
+// The record of the first comes later, and stands until that client learns of the steal or is found to be gone.
+func TestLateRecordDoesNotEndTheLeaseOfAThief(t *testing.T) {
+	root := newRoot()
+	thief, former := newClient(t, root), newClient(t, root)
+	lease := newRecord("x", lock.Exclusive)
+	token, err := thief.Claim(t.Context(), lease, true)
+	require.NoError(t, err)
+	lease.Token = token
+	late := claimed(t, former, newRecord("x", lock.Exclusive))
+	lease.ExpiresAt = time.Now().Add(lease.TTL)
+	require.NoError(t, thief.Renew(t.Context(), lease))
+	require.NoError(t, former.Remove(t.Context(), late))
+	require.NoError(t, thief.Renew(t.Context(), lease))
 }

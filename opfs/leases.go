@@ -45,10 +45,12 @@ func wanted(r lock.Record) []lock.Want {
 	return []lock.Want{{Name: r.Resource, Mode: r.Mode}}
 }
 
-// superseded reports whether another client has a later lease of the same resource that excludes the lease of e.
+// superseded reports whether another client has renewed a later lease of the same resource that excludes the lease of e. A lease that was
+// never renewed may not have begun: its lock was stolen before it was claimed, and the lease of e is the thief's.
 func (t *table) superseded(e *entry) bool {
 	for _, other := range t.queue {
-		if l := other.lease; l != nil && l.Token > e.lease.Token && l.Resource == e.lease.Resource && other.client != e.client && conflict(other, e) {
+		l := other.lease
+		if l != nil && l.Token > e.lease.Token && l.Resource == e.lease.Resource && l.ExpiresAt.Sub(l.AcquiredAt) > l.ttl && other.client != e.client && conflict(other, e) {
 			return true
 		}
 	}

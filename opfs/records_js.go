@@ -67,7 +67,7 @@ func (c *FileLocks) tidy(clients []string) {
 }
 
 // Renew implements [lock.Records]. It restores a record whose file was deleted or damaged, but not a record that was
-// stolen, replaced or taken over. A later lease of another client that excludes this one ends it.
+// stolen, replaced or taken over. A later lease of another client that excludes this one ends it, once renewed.
 func (c *FileLocks) Renew(ctx context.Context, r lock.Record) error {
 	err := c.steps.visit(ctx, func(s *session) error {
 		e := s.t.leased(r.LeaseID)
