@@ -159,3 +159,43 @@ func TestLateRecordDoesNotEndTheLeaseOfAThief(t *testing.T) {
 	require.NoError(t, former.Remove(t.Context(), late))
 	require.NoError(t, thief.Renew(t.Context(), lease))
 }
+
+// The site's data was not cleared. A page steals the browser's lock from a frozen page, which has its entry over the file, too. The entry
+// delays no lease after that of the thief.
+func TestRobbedEntryDelaysNoLease(t *testing.T) {
+	root := newRoot()
+	frozen, thief, next := newClient(t, root), newClient(t, root), newClient(t, root)
+	g := hold(t, frozen, "x")
+	claimed(t, frozen, newRecord("x", lock.Exclusive))
+	require.True(t, frozen.steps.turn.take(t.Context()))
+	stolen := newRecord("x", lock.Exclusive)
+	_, err := thief.Claim(t.Context(), stolen, true)
+	require.NoError(t, err)
+	require.NoError(t, thief.Remove(t.Context(), stolen))
+	later := claimed(t, next, newRecord("x", lock.Exclusive))
+	require.NoError(t, next.Remove(t.Context(), later))
+	free(t, hold(t, next, "x"))
+	frozen.steps.turn.give()
+	makeStep(t, frozen)
+	assert.True(t, lost(g))
+}
+
+// A client that was robbed over the file before it claimed its lease takes nothing from its thief.
+func TestRobbedThiefRobsNobody(t *testing.T) {
+	root := newRoot()
+	robbed, thief, next := newClient(t, root), newClient(t, root), newClient(t, root)
+	request := lock.Request{Wants: []lock.Want{{Name: "x", Mode: lock.Exclusive}}, Steal: true}
+	_, err := robbed.Request(t.Context(), request)
+	require.NoError(t, err)
+	g, err := thief.Request(t.Context(), request)
+	require.NoError(t, err)
+	lease := newRecord("x", lock.Exclusive)
+	_, err = thief.Claim(t.Context(), lease, true)
+	require.NoError(t, err)
+	_, err = robbed.Claim(t.Context(), newRecord("x", lock.Exclusive), true)
+	require.NoError(t, err)
+	_, err = try(next, "x")
+	require.ErrorIs(t, err, lock.ErrDenied)
+	require.NoError(t, thief.Renew(t.Context(), lease))
+	assert.False(t, lost(g))
+}

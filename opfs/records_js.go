@@ -5,6 +5,7 @@ package opfs
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
@@ -22,7 +23,7 @@ func (c *FileLocks) Claim(ctx context.Context, r lock.Record, stolen bool) (toke
 		}
 		e := s.t.leased(r.LeaseID)
 		if e == nil || e.lease.Token != token { // not yet claimed by this call
-			if !stolen && s.excluded(r) {
+			if (!stolen || len(c.steps.requests.grants) == 0) && s.excluded(r, stolen) {
 				return lock.ErrDenied
 			}
 			var replaced []*entry
@@ -45,11 +46,16 @@ func (c *FileLocks) Claim(ctx context.Context, r lock.Record, stolen bool) (toke
 }
 
 // excluded reports whether the table has a live holder of the resource that excludes the lease, although the lease's lock was granted: the
-// site's data was cleared while that client held it.
-func (s *session) excluded(r lock.Record) bool {
+// site's data was cleared while that client held it. If the lock of another mechanism was stolen, that client may be frozen with its
+// entry here: it excludes nobody any more.
+func (s *session) excluded(r lock.Record, stolen bool) bool {
 	lease := &entry{wants: wanted(r)}
 	for _, e := range s.t.queue {
 		if e.state == granted && e.client != s.me && e.lease != nil && !s.over(e.lease) && conflict(e, lease) {
+			if stolen {
+				e.lease.ExpiresAt = time.Time{}
+				continue
+			}
 			s.look.clients = append(s.look.clients, e.client)
 			return true
 		}
