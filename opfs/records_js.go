@@ -49,9 +49,9 @@ func (c *FileLocks) Claim(ctx context.Context, r lock.Record, stolen bool) (toke
 // site's data was cleared while that client held it. If the lock of another mechanism was stolen, that client may be frozen with its
 // entry here: it excludes nobody any more.
 func (s *session) excluded(r lock.Record, stolen bool) bool {
-	lease := &entry{wants: wanted(r)}
+	lease := &entry{client: s.me, wants: wanted(r)}
 	for _, e := range s.t.queue {
-		if e.state == granted && e.client != s.me && e.lease != nil && !s.over(e.lease) && conflict(e, lease) {
+		if e.state == granted && e.client != s.me && e.lease != nil && conflict(e, lease) && !s.over(e.lease) {
 			if stolen {
 				e.lease.ExpiresAt = time.Time{}
 				continue

@@ -89,14 +89,14 @@ func (c *steps) step(ctx context.Context, change func(*session) error) (suspects
 	for {
 		rested, cleared := c.liveness.alive.file == nil, c.liveness.alive.lost
 		begun, err := c.liveness.begin(ctx)
-		if begun && !rested {
-			c.move(cleared)
-		} else if begun {
+		switch {
+		case err != nil:
+			return suspects{}, err
+		case begun && rested:
 			c.notifier.listen()
 			c.begun()
-		}
-		if err != nil {
-			return suspects{}, err
+		case begun:
+			c.move(cleared)
 		}
 		c.at("alive")
 		if look, err := c.stepLocked(ctx, change); !errors.Is(err, errCleared) {
