@@ -45,18 +45,6 @@ func wanted(r lock.Record) []lock.Want {
 	return []lock.Want{{Name: r.Resource, Mode: r.Mode}}
 }
 
-// superseded reports whether another client has renewed a later lease of the same resource that excludes the lease of e. A lease that was
-// never renewed may not have begun: its lock was stolen before it was claimed, and the lease of e is the thief's.
-func (t *table) superseded(e *entry) bool {
-	for _, other := range t.queue {
-		l := other.lease
-		if l != nil && l.Token > e.lease.Token && l.Resource == e.lease.Resource && l.ExpiresAt.Sub(l.AcquiredAt) > l.ttl && other.client != e.client && conflict(other, e) {
-			return true
-		}
-	}
-	return false
-}
-
 // unleased returns an entry of the client that is granted the name and has no lease yet, or nil.
 func (t *table) unleased(client, name string) *entry {
 	for _, e := range t.queue {

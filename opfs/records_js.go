@@ -72,6 +72,18 @@ func (c *FileLocks) tidy(clients []string) {
 	}
 }
 
+// superseded reports whether another client has renewed a later lease of the same resource that excludes the lease of e. A lease that was
+// never renewed may not have begun: its lock was stolen before it was claimed, and the lease of e is the thief's.
+func (t *table) superseded(e *entry) bool {
+	for _, other := range t.queue {
+		l := other.lease
+		if l != nil && l.Token > e.lease.Token && l.Resource == e.lease.Resource && l.ExpiresAt.Sub(l.AcquiredAt) > l.ttl && other.client != e.client && conflict(other, e) {
+			return true
+		}
+	}
+	return false
+}
+
 // Renew implements [lock.Records]. It restores a record whose file was deleted or damaged, but not a record that was
 // stolen, replaced or taken over. A later lease of another client that excludes this one ends it, once renewed.
 func (c *FileLocks) Renew(ctx context.Context, r lock.Record) error {
