@@ -88,6 +88,10 @@ func (c *steps) step(ctx context.Context, change func(*session) error) (suspects
 	}
 	for {
 		rested, cleared := c.liveness.alive.file == nil, c.liveness.alive.lost
+		if rested || cleared { // former folders may lead to the present files, but under other locks
+			c.liveness.alive.dir.forget()
+			c.file.open = false
+		}
 		begun, err := c.liveness.begin(ctx)
 		switch {
 		case err != nil:
@@ -148,8 +152,7 @@ func (c *steps) transact(ctx context.Context, change func(*session) error) (*ses
 		s, refused := c.decide(c.file.image, change)
 		c.at("decided")
 		if s != nil && s.warning != "" && s.restart && !c.leaving && c.liveness.alive.removed(ctx) {
-			c.liveness.alive.dir.forget() // former handles may lead to the new files, but under other locks
-			c.file.open, c.file.client = false, lock.NewID()
+			c.file.client = lock.NewID()
 			return nil, errCleared
 		}
 		told := s
