@@ -62,7 +62,7 @@ func testOneHolder(t *testing.T, w world, options, way string) {
 	third.MustEval(acquires+"; await lease.release()", nil)
 }
 
-// renews waits until the tab has renewed its lease n times more. It reports false if the tab was told that its worker stood still.
+// renews waits until the tab has renewed its lease n times more. It reports false if the lease ended because the tab's worker stood still.
 func renews(t *testing.T, tab *browser.Tab, n int) bool {
 	goal := browser.Get[int](tab, "count('renewed')") + n
 	tab.WaitFor(fmt.Sprintf("count('renewed') >= %d || lease.signal.aborted", goal), browser.Limit)
