@@ -21,17 +21,14 @@ type alive struct {
 	lost bool    // the file was removed while it is open
 }
 
-// begin opens a file of a new name, unless one is open.
-func (a *alive) begin(ctx context.Context) (begun bool, err error) {
-	if a.file != nil && !a.lost && !a.ended() {
-		return false, nil
-	}
+// begin opens a file of a new name.
+func (a *alive) begin(ctx context.Context) error {
 	silent := 0
 	for pause := shortest; ; pause = longer(pause) {
 		id := lock.NewID()
 		file, err := a.dir.file(ctx, id, true)
 		if err != nil {
-			return false, err
+			return err
 		}
 		opened, err := openHandle(ctx, file)
 		if unanswered(err) {
@@ -40,16 +37,16 @@ func (a *alive) begin(ctx context.Context) (begun bool, err error) {
 		switch {
 		case err == nil:
 			a.id, a.file, a.lost = id, opened, false // a former file stays open: Chromium never ends the closing of a removed one
-			return true, nil
+			return nil
 		case silent == openings:
-			return false, a.dir.explain(ctx, a.dir.String(), err)
+			return a.dir.explain(ctx, a.dir.String(), err)
 		case isNamed(err, notFound) || busy(err):
 			// Another client removed the file before it was open, or the browser does not answer: take a new name.
 			if err := wait.For(ctx, pause/2+rand.N(pause)); err != nil {
-				return false, err
+				return err
 			}
 		default:
-			return false, a.dir.explain(ctx, a.dir.String(), err)
+			return a.dir.explain(ctx, a.dir.String(), err)
 		}
 	}
 }

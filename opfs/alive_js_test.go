@@ -74,7 +74,7 @@ func TestClientWithoutEntryIsWaitedForOnce(t *testing.T) {
 	options := Options{Tables: newTables(), TTL: 2 * time.Second}
 	frozen, err := NewFileLocks(root, options)
 	require.NoError(t, err)
-	_, err = frozen.steps.liveness.alive.begin(ctx)
+	err = frozen.steps.liveness.alive.begin(ctx)
 	require.NoError(t, err)
 	defer frozen.steps.liveness.alive.end(context.Background())
 
@@ -99,4 +99,40 @@ func TestClientWithoutEntryIsWaitedForOnce(t *testing.T) {
 	frozen.steps.liveness.alive.end(ctx) // it wakes and ends
 	use()
 	assert.Empty(t, warnings)
+}
+
+// The first request of a client is given up while the client lists the others. The next request waits, and is granted when the lock is free.
+func TestRequestIsGrantedAfterOneThatWasGivenUpAtTheBeginning(t *testing.T) {
+	root := newRoot()
+	holder := newClient(t, root)
+	g := hold(t, holder, "x")
+	folders := prototype("FileSystemDirectoryHandle")
+	real := must(folders.Get("keys"))
+	ctx, giveUp := context.WithCancel(t.Context())
+	var scope jsbridge.Scope
+	defer scope.Release()
+	stop, err := scope.Func(func([]safejs.Value) any { giveUp(); return nil })
+	require.NoError(t, err)
+	patch := must(safejs.Global().Call("eval", `((real, stop) => function () { stop(); return real.call(this) })`))
+	require.NoError(t, folders.Set("keys", must(patch.Invoke(real, stop))))
+	c := newClient(t, root)
+	_, err = c.Request(ctx, want("x"))
+	require.NoError(t, folders.Set("keys", real))
+	require.ErrorIs(t, err, context.Canceled)
+
+	granted := make(chan error, 1)
+	go func() {
+		_, err := c.Request(t.Context(), want("x"))
+		granted <- err
+	}()
+	for state := (lock.Snapshot{}); len(state.Pending) == 0; {
+		state = must(holder.Query(t.Context()))
+	}
+	free(t, g)
+	select {
+	case err := <-granted:
+		require.NoError(t, err)
+	case <-time.After(prompt):
+		require.Fail(t, "nobody looks at the table for the waiter")
+	}
 }

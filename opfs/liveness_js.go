@@ -45,13 +45,14 @@ type suspects struct {
 	strangers []string  // clients with a file, but no entry
 }
 
-// begin makes this client a living one, if it is not. Then the clients without an entry are strangers.
-func (l *liveness) begin(ctx context.Context) (begun bool, err error) {
-	if begun, err = l.alive.begin(ctx); begun {
-		l.strangers, err = l.alive.others(ctx)
-		l.strangersFound = 0
+// begin makes this client a living one. The clients that have no entry then are strangers. It lists them first, because nothing may
+// fail once the client lives.
+func (l *liveness) begin(ctx context.Context) (err error) {
+	if l.strangers, err = l.alive.others(ctx); err != nil {
+		return err
 	}
-	return begun, err
+	l.strangersFound = 0
+	return l.alive.begin(ctx)
 }
 
 // findLiving finds out for a recovery which clients live. It reports whether that differs from what the last step knew.

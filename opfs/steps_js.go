@@ -88,19 +88,18 @@ func (c *steps) step(ctx context.Context, change func(*session) error) (suspects
 	}
 	for {
 		rested, cleared := c.liveness.alive.file == nil, c.liveness.alive.lost
-		if rested || cleared { // former folders may lead to the present files, but under other locks
-			c.liveness.alive.dir.forget()
+		if rested || cleared || c.liveness.alive.ended() {
+			c.liveness.alive.dir.forget() // former folders may lead to the present files, but under other locks
 			c.file.open = false
-		}
-		begun, err := c.liveness.begin(ctx)
-		switch {
-		case err != nil:
-			return suspects{}, err
-		case begun && rested:
-			c.notifier.listen()
-			c.begun()
-		case begun:
-			c.move(cleared)
+			if err := c.liveness.begin(ctx); err != nil {
+				return suspects{}, err
+			}
+			if rested {
+				c.notifier.listen()
+				c.begun()
+			} else {
+				c.move(cleared)
+			}
 		}
 		c.at("alive")
 		if look, err := c.stepLocked(ctx, change); !errors.Is(err, errCleared) {
