@@ -89,8 +89,7 @@ func (c *steps) step(ctx context.Context, change func(*session) error) (suspects
 	for {
 		rested, cleared := c.liveness.alive.file == nil, c.liveness.alive.lost
 		if rested || cleared || c.liveness.alive.ended() {
-			c.liveness.alive.dir.forget() // former folders may lead to the present files, but under other locks
-			c.file.open = false
+			c.openAnew()
 			if err := c.liveness.begin(ctx); err != nil {
 				return suspects{}, err
 			}
@@ -106,6 +105,13 @@ func (c *steps) step(ctx context.Context, change func(*session) error) (suspects
 			return look, err
 		}
 	}
+}
+
+// openAnew makes the next calls open all folders again: after the site's data was cleared, former folders lead to the present files, but
+// under other locks, so that each client that began since then seems to be dead.
+func (c *steps) openAnew() {
+	c.liveness.alive.dir.forget()
+	c.file.open = false
 }
 
 // errCleared says that the table and the liveness file of this client are not those that it has written.
@@ -297,6 +303,9 @@ func (c *steps) glance(ctx context.Context) (*table, error) {
 		return nil, &lock.Error{Code: lock.CodeFallbackConflict, Err: errFuture, Detail: "reload this page"}
 	}
 	if t, broken := decode(now.text); broken == nil {
+		if t.find(c.liveness.alive.id) == nil {
+			c.openAnew()
+		}
 		return t, nil
 	}
 	// The content is lost; what this client knows of itself is not.

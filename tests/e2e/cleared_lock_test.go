@@ -77,6 +77,31 @@ func renews(t *testing.T, tab *browser.Tab, n int) bool {
 // A page from before the clear acquires the project when one from after it has used it: the other waits for it.
 func TestPageFromBeforeTheClearKeepsWhatItAcquiresAfterwards(t *testing.T) {
 	t.Parallel()
+	afterUse(t, func(t *testing.T, former, later *browser.Tab) {
+		later.MustEval(acquires+"; await lease.release()", nil)
+		former.MustEval(acquires, nil)
+		assert.Equal(t, "acquire-timeout", browser.Get[string](later, "(await hf.acquireProjectLock({timeoutMs: 3000}).catch(e => e)).code"))
+		assert.False(t, browser.Get[bool](former, "lease.signal.aborted"))
+		former.MustEval("await lease.release()", nil)
+		later.MustEval(acquires, nil)
+	})
+}
+
+// A page from before the clear asks who holds the project: it sees the holder from after the clear, and does not take it for dead.
+func TestPageFromBeforeTheClearRobsNobodyByAQuestion(t *testing.T) {
+	t.Parallel()
+	afterUse(t, func(t *testing.T, former, later *browser.Tab) {
+		later.MustEval(acquires, nil)
+		assert.Equal(t, 1, browser.Get[int](former, "(await hf.inspect()).held.length"))
+		assert.Equal(t, "acquire-timeout", browser.Get[string](former, "(await hf.acquireProjectLock({timeoutMs: 1500}).catch(e => e)).code"))
+		assert.False(t, browser.Get[bool](later, "lease.signal.aborted"))
+		later.MustEval("await lease.release()", nil)
+		former.MustEval(acquires, nil)
+	})
+}
+
+// afterUse clears the site's data after a page has used it, and runs a test with this page and a new one.
+func afterUse(t *testing.T, test func(t *testing.T, former, later *browser.Tab)) {
 	b := browser.Start(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		w := world{b, browser.Serve(t, clearing(t))}
@@ -91,11 +116,6 @@ func TestPageFromBeforeTheClearKeepsWhatItAcquiresAfterwards(t *testing.T) {
 		former.WaitFor("(await clients()).length === 0", browser.Limit)
 		former.MustEval("await fetch('/clear'); null", nil)
 		begin(later, options)
-		later.MustEval(acquires+"; await lease.release()", nil)
-		former.MustEval(acquires, nil)
-		assert.Equal(t, "acquire-timeout", browser.Get[string](later, "(await hf.acquireProjectLock({timeoutMs: 3000}).catch(e => e)).code"))
-		assert.False(t, browser.Get[bool](former, "lease.signal.aborted"))
-		former.MustEval("await lease.release()", nil)
-		later.MustEval(acquires, nil)
+		test(t, former, later)
 	})
 }
