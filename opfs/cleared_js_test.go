@@ -79,6 +79,24 @@ func TestHolderKeepsItsLockAfterClear(t *testing.T) {
 	require.NoError(t, h.Release(t.Context()))
 }
 
+// The storage is cleared, and the holder looks while the first client after the clear recovers the new table: it keeps the lock.
+func TestHolderThatLooksDuringRecoveryKeepsItsLockAfterClear(t *testing.T) {
+	holder := newClient(t, newRoot())
+	g := hold(t, holder, "x")
+	next, resume := cleared(t, holder)
+	next.steps.hook = func(step string) {
+		if step == "closed" {
+			next.steps.hook = nil
+			resume()
+			makeStep(t, holder)
+		}
+	}
+	_, err := try(next, "x")
+	require.ErrorIs(t, err, lock.ErrDenied)
+	makeStep(t, holder)
+	assert.False(t, lost(g))
+}
+
 // The same for a lease over Web Locks, of which the table has only the record.
 func TestRecordIsLostAfterClear(t *testing.T) {
 	holder := newClient(t, newRoot())

@@ -36,6 +36,7 @@ type session struct {
 	patches   []patch         // the writes to the file
 	size      int             // of the file afterwards, if not 0
 	number    int64           // of the version that the writes make
+	lacks     bool            // the table lacks what this client wrote
 	keep      bool            // the file may stay open: no other client is about to use it
 	strangers []string        // liveness.strangers after this step
 	removed   map[string]bool // own entries removed on purpose
@@ -170,16 +171,15 @@ func (s *session) rejoin() {
 }
 
 // compare begins a recovery if the table is whole but lacks what the living clients wrote: somebody replaced the file.
-func (s *session) compare(own []*entry) {
+func (s *session) compare() {
 	c := s.steps
 	s.strangers = slices.DeleteFunc(slices.Clone(c.liveness.strangers), s.t.knows)
+	s.lacks = s.t.lacks(s.before)
 	switch {
 	case s.t.recovery != nil: // the clients report what they hold
 		s.strangers = nil
-	case s.t.lacks(own):
-		s.startOver(errReplaced, false)
-	case len(s.strangers) == 0:
-	case c.liveness.strangersFound == 0 || s.now.Mono-c.liveness.strangersFound < entryLimit:
+	case len(s.strangers) == 0 && !s.lacks:
+	case !s.lacks && (c.liveness.strangersFound == 0 || s.now.Mono-c.liveness.strangersFound < entryLimit):
 		s.look.strangers = s.strangers
 	default:
 		s.startOver(errReplaced, false)

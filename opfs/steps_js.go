@@ -156,7 +156,7 @@ func (c *steps) transact(ctx context.Context, change func(*session) error) (*ses
 	for {
 		s, refused := c.decide(c.file.image, change)
 		c.at("decided")
-		if s != nil && s.warning != "" && s.restart && !c.leaving && c.liveness.alive.removed(ctx) {
+		if s != nil && s.lacks && c.liveness.alive.removed(ctx) {
 			c.file.client = lock.NewID()
 			return nil, errCleared
 		}
@@ -194,7 +194,7 @@ func (c *steps) decide(image []byte, change func(*session) error) (s *session, r
 		return nil, err
 	}
 	s.rejoin()
-	s.compare(s.before)
+	s.compare()
 	s.removeDead()
 	s.changed = s.t.agree(s.me, s.before) || s.changed
 	s.addPresence()
