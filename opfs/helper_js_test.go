@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -199,6 +200,26 @@ func TestLockTakenWhileHelperIsReplaced(t *testing.T) {
 	assert.Len(t, state.Held, 2)
 	holder.tell("release", "y")
 	free(t, <-waited)
+}
+
+// A page's helper ends while the browser keeps the lock of the page's lease. Another client takes the page for dead and removes its
+// record before the page notices. Nobody has taken the lock, so the lease goes on.
+func TestRecordOutlivesItsHelper(t *testing.T) {
+	UseHelper(made("files.js", "new module.Files(() => self.helper = new Worker('/package/testdata/helper.js', {type: 'module'}))"))
+	t.Cleanup(func() { must(helper.Call("close")); UseHelper(safejs.Value{}) })
+	root := newRoot()
+	c, viewer, other := newClient(t, root), newClient(t, root), startPeer(t, root, safejs.Null())
+	other.tell("request", "y")
+	other.expect("granted")
+	lease := claimed(t, c, newRecord("x", lock.Exclusive))
+	c.steps.turn.take(context.Background()) // it does not notice
+	must(must(must(safejs.Global().Get("Function")).New("helper.onerror(new ErrorEvent('error', {message: 'planted'}))")).Invoke())
+	for former := c.steps.liveness.alive.id; must(viewer.steps.glance(t.Context())).knows(former); {
+		require.NoError(t, wait.For(t.Context(), time.Millisecond))
+	}
+	c.steps.turn.give()
+	require.NoError(t, c.Renew(t.Context(), lease))
+	require.NoError(t, c.Remove(t.Context(), lease))
 }
 
 // The helper ends during a step, and its successor makes the step. The liveness file of the entry in the table is closed by then. When

@@ -159,11 +159,11 @@ func (s *session) refuseNewer(image []byte) error {
 }
 
 // rejoin puts the waiters of a client that moved into the line again, and those of one whose last step may have been made: it may have
-// granted the lock, which was stolen since. A table that lacks them was not replaced: others may hold by right what was taken from
-// the client.
+// granted the lock, which was stolen since. A client that moved also restores its records, whose locks it still has. A table that lacks
+// them was not replaced: others may hold by right what was taken from the client.
 func (s *session) rejoin() {
 	for _, e := range s.before {
-		if (s.steps.moved || s.steps.doubt) && e.state == waiting && s.t.find(e.id) == nil {
+		if (s.steps.moved || s.steps.doubt && e.state == waiting) && e.state != granted && s.t.find(e.id) == nil {
 			s.t.join(e.clone())
 			s.changed = true
 		}
