@@ -54,11 +54,12 @@ func (a *alive) begin(ctx context.Context) error {
 // ended reports whether the file was closed because the helper ended.
 func (a *alive) ended() bool { return a.file != nil && a.file.ended() }
 
-// removed reports whether the open file of this client is gone. Only the browser can remove it: the site's data was cleared.
-func (a *alive) removed(ctx context.Context) bool {
+// removed reports whether the file of this client is gone. While it is open, only the browser can remove it: the site's data was cleared.
+func (a *alive) removed(ctx context.Context) (gone bool) {
 	_, err := a.dir.file(ctx, a.id, false)
-	a.lost = isNamed(err, notFound)
-	return a.lost
+	gone = isNamed(err, notFound)
+	a.lost = gone && !a.file.ended()
+	return gone
 }
 
 // end closes the file and removes it.

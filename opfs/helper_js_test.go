@@ -203,8 +203,14 @@ func TestLockTakenWhileHelperIsReplaced(t *testing.T) {
 }
 
 // A page's helper ends while the browser keeps the lock of the page's lease. Another client takes the page for dead and removes its
-// record before the page notices. Nobody has taken the lock, so the lease goes on.
+// record before the page notices, between two steps or during one. Nobody has taken the lock, so the lease goes on.
 func TestRecordOutlivesItsHelper(t *testing.T) {
+	for _, step := range []string{"between steps", "decided"} {
+		t.Run(step, func(t *testing.T) { testRecordOutlivesItsHelper(t, step) })
+	}
+}
+
+func testRecordOutlivesItsHelper(t *testing.T, step string) {
 	UseHelper(made("files.js", "new module.Files(() => self.helper = new Worker('/package/testdata/helper.js', {type: 'module'}))"))
 	t.Cleanup(func() { must(helper.Call("close")); UseHelper(safejs.Value{}) })
 	root := newRoot()
@@ -212,11 +218,18 @@ func TestRecordOutlivesItsHelper(t *testing.T) {
 	other.tell("request", "y")
 	other.expect("granted")
 	lease := claimed(t, c, newRecord("x", lock.Exclusive))
-	c.steps.turn.take(context.Background()) // it does not notice
-	must(must(must(safejs.Global().Get("Function")).New("helper.onerror(new ErrorEvent('error', {message: 'planted'}))")).Invoke())
-	for former := c.steps.liveness.alive.id; must(viewer.steps.glance(t.Context())).knows(former); {
-		require.NoError(t, wait.For(t.Context(), time.Millisecond))
+	c.steps.turn.take(context.Background())
+	c.steps.hook = func(now string) {
+		if now != step {
+			return
+		}
+		c.steps.hook = nil
+		must(must(must(safejs.Global().Get("Function")).New("helper.onerror(new ErrorEvent('error', {message: 'planted'}))")).Invoke())
+		for former := c.steps.liveness.alive.id; must(viewer.steps.glance(t.Context())).knows(former); {
+			require.NoError(t, wait.For(t.Context(), time.Millisecond))
+		}
 	}
+	c.steps.at("between steps")
 	c.steps.turn.give()
 	require.NoError(t, c.Renew(t.Context(), lease))
 	require.NoError(t, c.Remove(t.Context(), lease))

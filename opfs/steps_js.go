@@ -88,7 +88,7 @@ func (c *steps) step(ctx context.Context, change func(*session) error) (suspects
 	}
 	for {
 		rested, cleared := c.liveness.alive.file == nil, c.liveness.alive.lost
-		if rested || cleared || c.liveness.alive.ended() {
+		if rested || cleared || c.liveness.alive.file.ended() {
 			c.openAnew()
 			if err := c.liveness.begin(ctx); err != nil {
 				return suspects{}, err
