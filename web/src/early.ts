@@ -158,8 +158,8 @@ class StandIn {
       case "mark": return void (this.#marked = true);
       case "answer": return "ask" in arg && arg.ask !== undefined ? this.#go.call(method, arg) : undefined;
       case "dispose":
-        if (!this.#called && !this.#saver.text().dirty) {
-          this.#ended.abort(); // Go is not called any more
+        if (!(this.#called && this.#loan) && !this.#saver.text().dirty) {
+          this.#ended.abort(); // Go is not called any more, or refuses for now
           return void this.#loan?.release(); // the writer of drafts may hang
         }
     }
@@ -167,43 +167,59 @@ class StandIn {
     return this.#go.call(method, arg, signal, end);
   }
 
-  /** Lets Go begin once it runs. Rejects if Go cannot: the calls that wait get the reason. */
+  /** Lets Go begin once it runs, and again if Go refuses for now. Rejects if Go cannot: the calls that wait get the reason. */
   async #takeOver(options: object): Promise<void> {
-    try {
-      await this.#loaded();
-      await pause();
-      await pause(); // the page gets the content first: see AutoSave
-      await this.#regained;
-      if (this.#stop.reason instanceof DOMException) return; // the AutoSave has ended
-      this.#stop.throwIfAborted(); // the runtime has ended
-      this.#called = true;
-      this.#marked = false;
-      await this.#go.call("autosave", { ...options, ...this.#saver.text(), lent: this.#loan }, this.#stop);
-      if (this.#promised && !this.#over) this.#lose("acquire-failed", undefined); // it has the lock, and cannot read
-    } catch (failure) {
-      this.#lose((failure as { code?: string }).code === "lease-lost" ? "lease-lost" : "runtime-crashed", failure); // the page sleeps, or Go has died
-      if (!this.#loan?.given) void this.#loan?.release(); // Go did not get the call
-      this.#over = true;
-      throw failure;
+    for (let again = retryMs; ; again = Math.min(2 * again, mostMs)) {
+      try {
+        return await this.#lend(options);
+      } catch (failure) {
+        const { code, retryable } = failure as { code?: string; retryable?: boolean };
+        this.#lose(code === "lease-lost" ? code : retryable ? "acquire-failed" : "runtime-crashed", failure); // the page sleeps, Go refuses, or Go has died
+        if (!this.#loan?.given) void this.#loan?.release(); // Go did not get the call
+        this.#loan = undefined; // Go takes another lock itself
+        this.#over = !retryable || this.#stop.aborted;
+        if (this.#over) throw failure;
+        await this.#pause(again);
+      }
     }
+  }
+
+  /** Lets Go begin once. */
+  async #lend(options: object): Promise<void> {
+    await this.#loaded();
+    await pause();
+    await pause(); // the page gets the content first: see AutoSave
+    await this.#regained;
+    if (this.#stop.reason instanceof DOMException) return; // the AutoSave has ended
+    this.#stop.throwIfAborted(); // the runtime has ended
+    this.#called = true;
+    this.#marked = false;
+    await this.#go.call("autosave", { ...options, ...this.#saver.text(), lent: this.#loan }, this.#stop);
+    if (this.#promised && !this.#over) this.#lose("acquire-failed", undefined); // it has the lock, and cannot read
     this.#over = true;
+    if (this.#ended.signal.aborted) void this.#go.call("dispose", { saver: this.#bound[0] }).catch(() => undefined); // it ended as Go began
     // Only now does Go know this AutoSave. Marks of a text that another one has replaced do not count.
     if (this.#marked && this.#saver.text().dirty) void this.#go.call("mark", { saver: this.#bound[0], marked: true }).catch(() => undefined);
   }
 
   /** Resolves when the runtime runs. A download that fails is repeated. Rejects if no runtime comes. */
   async #loaded(): Promise<void> {
-    for (let pause = retryMs; !this.#ended.signal.aborted; pause = Math.min(2 * pause, mostMs)) {
+    for (let again = retryMs; !this.#ended.signal.aborted; again = Math.min(2 * again, mostMs)) {
       try {
         return void await this.#go.call("answer", {}); // nobody has asked: only the runtime counts
       } catch (failure) {
         if ((failure as { code?: string }).code !== "load-failed") throw failure;
-        await new Promise((done) => {
-          setTimeout(done, pause);
-          this.#stop.addEventListener("abort", done); // another call may have tried for the last time
-        });
+        await this.#pause(again);
       }
     }
+  }
+
+  /** Waits for the next attempt. Another call may have tried for the last time. */
+  #pause(ms: number): Promise<unknown> {
+    return new Promise((done) => {
+      setTimeout(done, ms);
+      this.#stop.addEventListener("abort", done);
+    });
   }
 
   /** An event of Go. The page does not learn what it knows already. */

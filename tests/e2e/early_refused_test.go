@@ -1,0 +1,109 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// slowStorage makes the list of databases and the list of a folder wait until `silent` is false. The first one takes Go ten seconds. Then
+// too little time is left for the second one.
+const slowStorage = `{
+	globalThis.silent = true
+	const once = async then => {
+		while (silent) await new Promise(done => setTimeout(done, 20))
+		return then()
+	}
+	const {databases} = IDBFactory.prototype, {keys} = FileSystemDirectoryHandle.prototype
+	IDBFactory.prototype.databases = function () { return once(() => databases.call(this)) }
+	FileSystemDirectoryHandle.prototype.keys = function () {
+		const all = keys.call(this)
+		return {next: () => once(() => all.next()), [Symbol.asyncIterator]() { return this }}
+	}
+}
+null`
+
+// Go refuses to begin in a page that edits early, because the storage is slow. The page is read-only until the storage answers. Then it edits
+// and saves what was typed. Its calls wait for that, and it can end meanwhile.
+func TestEarlyTakeoverIsRefusedForAWhile(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "early refused for a while " + host
+		later, arrive := n.gated(named(host, root, "Ann"))
+		tab := w.earlyTab(t, later)
+		tab.MustEval(`
+			globalThis.whys = []
+			edits({path: ['typed']})
+			globalThis.clean = hf.createAutoSave(() => '', {path: ['clean']})
+			for (const one of [autosave, clean]) one.addEventListener('autosave:readonly', ({detail}) => whys.push([detail.reason, detail.error.code]))
+			null`, nil)
+		tab.WaitFor("!clean.readOnly && !autosave.readOnly", browser.Limit)
+		tab.MustEval("type('typed'); null", nil)
+		if host == "page" {
+			tab.MustEval(slowStorage, nil)
+		} else {
+			tab.EachWorkerEval(slowStorage)
+		}
+		arrive()
+		tab.WaitFor("whys.length === 2", browser.Limit)
+		refused := []string{"acquire-failed", "acquire-timeout"}
+		assert.Equal(t, [][]string{refused, refused}, browser.Get[[][]string](tab, "whys"))
+		assert.Nil(t, browser.Get[event](tab, "await failure(clean.dispose())")["code"], "nothing was typed: there is nothing to wait for")
+		tab.MustEval("globalThis.flushing = autosave.flushNow(); flushing.catch(() => {}); null", nil)
+		tab.EachWorkerEval("globalThis.silent = false; null")
+		tab.MustEval("globalThis.silent = false; null", nil)
+		tab.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+		tab.MustEval("await flushing; null", nil)
+		assert.Equal(t, []string{"editable", "draft", "readonly", "editable", "saved"}, browser.Get[[]string](tab, "told.filter((one, at) => one !== told[at - 1])"))
+		assert.Equal(t, "typed", browser.Get[string](tab, "await current()"))
+		assert.Empty(t, browser.Get[[]string](tab, "await texts()"))
+		quiet(t, tab)
+	})
+}
+
+// refusesOnce makes a worker refuse to begin an AutoSave once, as Go does when its storage is slow. Answers to later attempts are kept in
+// `late`.
+const refusesOnce = `
+	globalThis.late = []
+	globalThis.attempts = 0
+	const {postMessage} = Worker.prototype
+	Worker.prototype.postMessage = function (message, ...more) {
+		if (message.method !== 'autosave') return postMessage.call(this, message, ...more)
+		const heard = this.onmessage
+		if (attempts++ === 0) {
+			setTimeout(() => heard.call(this, {data: {kind: 'several', messages: [
+				{kind: 'release', number: message.arg.lent.number},
+				{kind: 'error', id: message.id, reason: {code: 'acquire-timeout', operation: 'acquire', retryable: true, message: 'planted'}},
+			]}}))
+			return
+		}
+		const answers = one => one.kind === 'several' ? one.messages.some(answers) : one.kind === 'result' && one.id === message.id
+		this.onmessage = event => answers(event.data) ? late.push(() => heard.call(this, event)) : heard.call(this, event)
+		postMessage.call(this, message, ...more)
+	}
+	null`
+
+// A page in which nothing was typed ends its AutoSave as Go begins at the second attempt. Go learns of the end.
+func TestDisposeDuringTheSecondTakeover(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	const root = "second takeover"
+	later, arrive := n.gated(named("worker", root, "Ann"))
+	tab := w.Open(t, w.URL("/blank"))
+	begin(tab, "")
+	tab.MustEval(refusesOnce, nil)
+	tab.MustEval("await start("+later+"); null", nil)
+	tab.MustEval(early, nil)
+	tab.MustEval("edits(); null", nil)
+	tab.WaitFor("!autosave.readOnly", browser.Limit)
+	arrive()
+	tab.WaitFor("late.length === 1", browser.Limit)
+	tab.MustEval("await autosave.dispose(); late.forEach(answer => answer()); null", nil)
+	if err := tab.Wait("(await locks()).held === 0", browser.Limit/6); err != nil {
+		t.Errorf("Go keeps the lock: %v", err)
+	}
+	quiet(t, tab)
+}
