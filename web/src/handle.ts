@@ -22,7 +22,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
   #begun = false; // no preview comes any more
   #shown: Shown | undefined;
   readonly #take: Taking;
-  #fixed: Taken | undefined; // the snapshot of a page that ended this before it was ready
+  #fixed: Taken | undefined; // the snapshot of a call that came before it was ready; the page's text until the next mark
   readonly #make: () => Promise<Saver>;
   #retry: ReturnType<typeof setTimeout> | undefined; // set after the modules could not be loaded
   #retryMs = 1000;
@@ -40,7 +40,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
       signal?.removeEventListener("abort", abort);
       gone(this);
     };
-    this.#make = () => make(this, () => (this.#fixed ? this.#fixed.text : take()), this.#given.signal);
+    this.#make = () => make(this, () => this.#now.text, this.#given.signal);
     this.#begin();
     if (signal?.aborted) abort();
     signal?.addEventListener("abort", abort);
@@ -62,10 +62,12 @@ export class Handle extends Listeners implements Contract.AutoSave {
     });
   }
 
+  /** The text of the page, or the one that a call has fixed. */
+  get #now(): Taken { return this.#fixed ?? taken(this.#take); }
+
   /** The text that the page has typed before its AutoSave was ready, or when it ended it. An editor may mark the preview that it loads. */
-  get typed(): Taken | false {
-    // A page may type on after flushNow().
-    return this.#marks > 0 && ((now: Taken) => now.text !== this.#shown?.text && now)(this.#leaving && this.#fixed || taken(this.#take));
+  get typed(): Taken | false | 0 {
+    return this.#marks && ((now: Taken) => now.text !== this.#shown?.text && now)(this.#now);
   }
 
   get readOnly(): boolean { return this.#saver?.readOnly ?? true; }
@@ -91,19 +93,17 @@ export class Handle extends Listeners implements Contract.AutoSave {
   state(): Contract.AutoSaveState { return this.#saver?.state() ?? first; }
 
   markDirty(): void {
-    if (!this.#leaving) this.#marks++;
+    if (!this.#leaving) this.#fixed = void this.#marks++;
     this.#saver?.markDirty();
   }
 
   flushNow(): Promise<Contract.Generation> {
-    const marks = this.#marks;
-    const fixed = this.#leaving ? undefined : this.#fixed = this.#saver ? undefined : taken(this.#take); // the page's present text
+    const marks = this.#marks, fixed = this.#fixed = this.#saver ? this.#fixed : this.#now;
     return this.#do((saver) => {
+      this.#fixed = fixed;
       const flushing = saver.flushNow();
-      if (this.#fixed === fixed) { // otherwise a later call has fixed another text
-        this.#fixed = undefined;
-        if (this.#marks > marks) saver.markDirty(); // the page's text has changed since
-      }
+      this.#fixed = undefined; // leave() goes on before this function, and has taken its text by now
+      if (this.#marks > marks) saver.markDirty(); // the page's text has changed since
       return flushing;
     });
   }
@@ -128,7 +128,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
   async #leave(end: number): Promise<void> {
     if (!this.#marks) this.#given.abort();
     else {
-      this.#fixed = taken(this.#take); // the page's present text
+      this.#fixed = this.#now;
       if (this.#retry) this.#begin();
     }
     try {

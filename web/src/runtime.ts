@@ -34,10 +34,10 @@ export interface SharedHost extends Host {
 export async function join(name: string, start: Start, config: Config, listener: Listener, ended: AbortSignal): Promise<SharedHost> {
   const shared = runtimes.get(name) ?? create(name, start);
   const since = performance.now();
-  const stuckMs = 2e4; // a runtime that a Holdfast leaves after that time without having been served is dead or stuck
   const closes = (): void => {
     shared.open.delete(listener);
-    const stuck = !host && performance.now() - since > stuckMs;
+    // A runtime that a Holdfast leaves after 20 seconds without having been served is dead or stuck.
+    const stuck = !host && performance.now() - since > 2e4;
     if (stuck || !shared.open.size) shared.forget();
   };
   let host: Host | undefined, closing = false;

@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// Each call takes the page's text, also before the AutoSave is ready. Later steps of the same task change nothing of that. If `first` resolves, its
+// generation contains "one".
+func TestFlushBeforeReadySavesTheTextOfItsMoment(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		for name, c := range map[string]struct{ steps, current string }{
+			"another flush":       {"text = 'two'; made.markDirty(); const second = made.flushNow(); text = ''", "two"},
+			"two flushes, no end": {"text = 'two'; made.markDirty(); const second = made.flushNow(); text = 'three'; made.markDirty(); const third = made.flushNow(); text = ''", "three"},
+			"typed on":            {"text = 'two'; made.markDirty()", "two"},
+			"emptied and ended":   {"text = ''; made.dispose()", "one"},
+			"typed on and ended":  {"text = 'two'; made.markDirty(); made.dispose(); text = ''", "two"},
+			"emptied and closed":  {"text = ''; hf.close()", "one"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				root := "flush before ready " + host + " " + name
+				tab := creating(t, w, host, root)
+				tab.MustEval(`
+					const made = create({debounceMs: 60_000, idleMs: 60_000})
+					text = 'one'
+					made.markDirty()
+					const first = made.flushNow()
+					`+c.steps+`
+					const saved = await first.catch(() => undefined) // the end may come before it
+					await Promise.all([typeof second === 'undefined' || second, typeof third === 'undefined' || third])
+					await hf.close()
+					const other = await openHoldfast({root: '`+root+`'}), reader = await other.initAutoSave(() => '', {standby: false})
+					const read = async id => new TextDecoder().decode(await reader.read(id))
+					result = [saved ? await read(saved.id) : 'one', await read('current')]
+					await other.close()
+					null`, nil)
+				assert.Equal(t, []string{"one", c.current}, browser.Get[[]string](tab, "result"))
+				assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+				tab.Quiet()
+				tab.Spare()
+			})
+		}
+	})
+}
+
+// The saved content is empty. The page types on its preview and calls flushNow(), and its editor is emptied in the same task. Text that is
+// typed before the page may edit is a draft.
+func TestFlushBeforeReadyOnAnEmptyPreview(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	holdfast := named("worker", "flush on an empty preview", "Ann")
+	w.saves(t, holdfast, "{}", "")
+	later, arrive := n.gated(holdfast)
+	tab := w.earlyTab(t, later)
+	tab.MustEval("edits("+onlyPreview+"); null", nil)
+	tab.WaitFor("told.length === 1", browser.Limit)
+	tab.MustEval("type('typed'); globalThis.flushing = failure(autosave.flushNow()); text = ''; null", nil)
+	arrive()
+	assert.Equal(t, "read-only", browser.Get[event](tab, "await flushing")["code"])
+	tab.WaitFor("!autosave.readOnly", browser.Limit)
+	assert.Equal(t, []string{"typed"}, browser.Get[[]string](tab, "await texts()"))
+	quiet(t, tab)
+}
