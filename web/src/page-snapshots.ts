@@ -69,10 +69,13 @@ export class PageSnapshots {
     return snapshot?.marks === this.marks && (snapshot.text !== undefined || snapshot === this.#stood || Date.now() - snapshot.at < limitMs) ? snapshot : undefined;
   }
 
-  /** From now on this snapshot is the page's text, whatever the page shows. Go gets no earlier one: it may ask only once more. */
+  /**
+   * From now on this snapshot is the page's text, whatever the page shows. Go gets no earlier one: it may ask only once more. The calls that
+   * wait for an earlier one reject.
+   */
   end(last: PageSnapshot | undefined): void {
     this.#last = last;
-    if (last) this.#pins = [last];
+    if (last) this.#pins = this.#pins.filter((one) => !(one.left = one !== last));
   }
 
   /**

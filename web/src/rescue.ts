@@ -11,6 +11,9 @@ export interface Basis { number?: number; base?: string; text: Content | undefin
 /** Up to this length a text is kept whole, so that it can be read even if the stored snapshot is gone. */
 const whole = 16_384;
 
+/** Number of unreadable entries of a document that are kept. */
+const mostUnreadable = 8;
+
 /** Space that is reserved for an entry, in case the page fills the storage. */
 const reserveKey = "holdfast:reserve", reserve = /* @__PURE__ */ " ".repeat(32_768); // pure: the preview does not need it
 
@@ -72,9 +75,6 @@ export function entries(folder: string): Rescue[] {
     return [];
   }
 }
-
-/** Number of unreadable entries of a document that are kept. */
-const mostUnreadable = 8;
 
 /**
  * Removes the oldest entries whose snapshot is gone: no version can read them. An entry of a newer version may have more fields.

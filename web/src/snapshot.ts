@@ -2,6 +2,9 @@
 
 import type * as Contract from "../holdfast";
 
+/** Encoding as many characters is a task of its own: the page may be busy for long enough already. */
+const long = 100_000;
+
 export type Taking = () => Contract.Snapshot | Promise<Contract.Snapshot>;
 
 /** A snapshot, or the reason why it could not be taken. */
@@ -92,9 +95,6 @@ export const pause = (): Promise<void> => new Promise((done) => {
 
 /** Resolves after so many milliseconds. */
 export const after = (ms: number): Promise<undefined> => new Promise((done) => setTimeout(done, ms));
-
-/** Encoding as many characters is a task of its own: the page may be busy for long enough already. */
-const long = 100_000;
 
 export async function encodedApart(text: Content): Promise<Uint8Array<ArrayBuffer>> {
   if (text.length > long) await pause();
