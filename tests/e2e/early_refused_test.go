@@ -69,12 +69,14 @@ func TestEarlyTakeoverIsRefusedForAWhile(t *testing.T) {
 const refusesOnce = `
 	globalThis.late = []
 	globalThis.attempts = 0
+	globalThis.adopted = () => []
 	const {postMessage} = Worker.prototype
 	Worker.prototype.postMessage = function (message, ...more) {
 		if (message.method !== 'autosave') return postMessage.call(this, message, ...more)
 		const heard = this.onmessage
 		if (attempts++ === 0) {
 			setTimeout(() => heard.call(this, {data: {kind: 'several', messages: [
+				...adopted(message),
 				{kind: 'release', number: message.arg.lent.number},
 				{kind: 'error', id: message.id, reason: {code: 'acquire-timeout', operation: 'acquire', retryable: true, message: 'planted'}},
 			]}}))
@@ -105,5 +107,33 @@ func TestDisposeDuringTheSecondTakeover(t *testing.T) {
 	if err := tab.Wait("(await locks()).held === 0", browser.Limit/6); err != nil {
 		t.Errorf("Go keeps the lock: %v", err)
 	}
+	quiet(t, tab)
+}
+
+// Go finds what the page shows, and its time ends before it has got the page's answer. The page has no lock then, and learns it.
+func TestTakeoverIsRefusedAfterItsContentWasFound(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	const root = "refused with its content"
+	later, arrive := n.gated(named("worker", root, "Ann"))
+	tab := w.Open(t, w.URL("/blank"))
+	begin(tab, "")
+	tab.MustEval(refusesOnce, nil)
+	tab.MustEval(`
+		adopted = ({client, arg: {saver}}) => [{kind: 'event', client, event: {type: 'autosave:editable', saver, ask: 1, base: '', drafts: [],
+			state: {phase: 'idle', readOnly: false, pendingBytes: 0, retryCount: 0, storage: 'opfs', drafts: 0}}}]
+		null`, nil)
+	tab.MustEval("await start("+later+"); null", nil)
+	tab.MustEval(early, nil)
+	tab.MustEval("edits(); null", nil)
+	tab.WaitFor("!autosave.readOnly", browser.Limit)
+	tab.MustEval("type('typed'); null", nil)
+	arrive()
+	tab.WaitFor("late.length === 1", browser.Limit)
+	assert.Equal(t, []string{"editable", "readonly"}, browser.Get[[]string](tab, "told.slice(0, 2)"))
+	tab.MustEval("late.forEach(answer => answer()); null", nil)
+	tab.WaitFor("told.includes('saved') && !autosave.readOnly", browser.Limit)
+	assert.Equal(t, "typed", browser.Get[string](tab, "await current()"))
+	assert.Equal(t, []string{"editable", "readonly", "editable", "saved"}, browser.Get[[]string](tab, "told.filter((one, at) => one !== told[at - 1])"))
 	quiet(t, tab)
 }

@@ -174,6 +174,7 @@ class StandIn {
         return await this.#lend(options);
       } catch (failure) {
         const { code, retryable } = failure as { code?: string; retryable?: boolean };
+        this.#promised ||= !this.#saver.readOnly; // Go may have adopted what the page shows
         this.#lose(code === "lease-lost" ? code : retryable ? "acquire-failed" : "runtime-crashed", failure); // the page sleeps, Go refuses, or Go has died
         if (!this.#loan?.given) void this.#loan?.release(); // Go did not get the call
         this.#loan = undefined; // Go takes another lock itself
