@@ -70,6 +70,7 @@ const refusesOnce = `
 	globalThis.late = []
 	globalThis.attempts = 0
 	globalThis.adopted = () => []
+	globalThis.refusal = 'acquire-timeout'
 	const {postMessage} = Worker.prototype
 	Worker.prototype.postMessage = function (message, ...more) {
 		if (message.method !== 'autosave') return postMessage.call(this, message, ...more)
@@ -78,7 +79,7 @@ const refusesOnce = `
 			setTimeout(() => heard.call(this, {data: {kind: 'several', messages: [
 				...adopted(message),
 				{kind: 'release', number: message.arg.lent.number},
-				{kind: 'error', id: message.id, reason: {code: 'acquire-timeout', operation: 'acquire', retryable: true, message: 'planted'}},
+				{kind: 'error', id: message.id, reason: {code: refusal, operation: 'acquire', retryable: refusal === 'acquire-timeout', message: 'planted'}},
 			]}}))
 			return
 		}
@@ -135,5 +136,29 @@ func TestTakeoverIsRefusedAfterItsContentWasFound(t *testing.T) {
 	tab.WaitFor("told.includes('saved') && !autosave.readOnly", browser.Limit)
 	assert.Equal(t, "typed", browser.Get[string](tab, "await current()"))
 	assert.Equal(t, []string{"editable", "readonly", "editable", "saved"}, browser.Get[[]string](tab, "told.filter((one, at) => one !== told[at - 1])"))
+	quiet(t, tab)
+}
+
+// The file storage answers nothing for ten seconds as Go begins. Go calls it unsupported then, but it may answer later.
+func TestTakeoverIsRefusedBySilentStorage(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	later, arrive := n.gated(named("worker", "refused by silence", "Ann"))
+	tab := w.Open(t, w.URL("/blank"))
+	begin(tab, "")
+	tab.MustEval(refusesOnce+"; refusal = 'unsupported'; null", nil)
+	tab.MustEval("await start("+later+"); null", nil)
+	tab.MustEval(early, nil)
+	tab.MustEval("edits(); null", nil)
+	tab.WaitFor("!autosave.readOnly", browser.Limit)
+	tab.MustEval("type('typed'); autosave.addEventListener('autosave:readonly', ({detail}) => { globalThis.why = [detail.reason, detail.error.code] }); null", nil)
+	arrive()
+	if err := tab.Wait("late.length === 1", browser.Limit/6); err != nil {
+		t.Fatalf("the page is read-only for good: %v", err)
+	}
+	assert.Equal(t, []string{"acquire-failed", "unsupported"}, browser.Get[[]string](tab, "why"))
+	tab.MustEval("late.forEach(answer => answer()); null", nil)
+	tab.WaitFor("told.includes('saved') && !autosave.readOnly", browser.Limit)
+	assert.Equal(t, "typed", browser.Get[string](tab, "await current()"))
 	quiet(t, tab)
 }

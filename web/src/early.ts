@@ -167,19 +167,20 @@ class StandIn {
     return this.#go.call(method, arg, signal, end);
   }
 
-  /** Lets Go begin once it runs, and again if Go refuses for now. Rejects if Go cannot: the calls that wait get the reason. */
+  /** Lets Go begin once it runs, and again if Go refuses: its storage may answer later. Rejects if Go cannot: the calls that wait get the reason. */
   async #takeOver(options: object): Promise<void> {
     for (let again = retryMs; ; again = Math.min(2 * again, mostMs)) {
       try {
         return await this.#lend(options);
       } catch (failure) {
-        const { code, retryable } = failure as { code?: string; retryable?: boolean };
+        const { code } = failure as { code?: string };
+        const over = this.#stop.aborted || code === "invalid-argument";
         this.#promised ||= !this.#saver.readOnly; // Go may have adopted what the page shows
-        this.#lose(code === "lease-lost" ? code : retryable ? "acquire-failed" : "runtime-crashed", failure); // the page sleeps, Go refuses, or Go has died
+        this.#lose(code === "lease-lost" ? code : over ? "runtime-crashed" : "acquire-failed", failure); // the page sleeps, Go has died, or Go refuses
         if (!this.#loan?.given) void this.#loan?.release(); // Go did not get the call
         this.#loan = undefined; // Go takes another lock itself
-        this.#over = !retryable || this.#stop.aborted;
-        if (this.#over) throw failure;
+        this.#over = over;
+        if (over) throw failure;
         await this.#pause(again);
       }
     }
