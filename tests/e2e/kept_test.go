@@ -98,8 +98,8 @@ const busy = `
 // them keeps the others out for as long as it sleeps. When they wake, neither overwrites what others did nor fails.
 func TestAFrozenPageDoesNotKeepTheFileOfLocks(t *testing.T) {
 	t.Parallel()
-	w := world{browser.Start(t, whole), browser.Serve(t, served(t, withoutWebLocks))}
 	eachHostAtOnce(t, func(t *testing.T, host string) {
+		w := world{browser.Start(t, whole), browser.Serve(t, served(t, withoutWebLocks))} // only one tab of a browser is visible
 		options := filesAt(host, "frozen-"+host, "")
 		var tabs [2]*browser.Tab
 		for i := range tabs {
