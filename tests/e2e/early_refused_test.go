@@ -89,19 +89,26 @@ const refusesOnce = `
 	}
 	null`
 
-// A page in which nothing was typed ends its AutoSave as Go begins at the second attempt. Go learns of the end.
-func TestDisposeDuringTheSecondTakeover(t *testing.T) {
-	t.Parallel()
+// refusedOnce opens a page that edits early and whose worker refuses to begin its AutoSave once. plan changes what the worker answers. The
+// runtime comes when arrive is called.
+func refusedOnce(t *testing.T, root, plan string) (tab *browser.Tab, arrive func()) {
+	t.Helper()
 	n, w := troubledNetwork(t)
-	const root = "second takeover"
 	later, arrive := n.gated(named("worker", root, "Ann"))
-	tab := w.Open(t, w.URL("/blank"))
+	tab = w.Open(t, w.URL("/blank"))
 	begin(tab, "")
-	tab.MustEval(refusesOnce, nil)
+	tab.MustEval(refusesOnce+"\n"+plan+"\nnull", nil)
 	tab.MustEval("await start("+later+"); null", nil)
 	tab.MustEval(early, nil)
 	tab.MustEval("edits(); null", nil)
 	tab.WaitFor("!autosave.readOnly", browser.Limit)
+	return tab, arrive
+}
+
+// A page in which nothing was typed ends its AutoSave as Go begins at the second attempt. Go learns of the end.
+func TestDisposeDuringTheSecondTakeover(t *testing.T) {
+	t.Parallel()
+	tab, arrive := refusedOnce(t, "second takeover", "")
 	arrive()
 	tab.WaitFor("late.length === 1", browser.Limit)
 	tab.MustEval("await autosave.dispose(); late.forEach(answer => answer()); null", nil)
@@ -114,20 +121,9 @@ func TestDisposeDuringTheSecondTakeover(t *testing.T) {
 // Go finds what the page shows, and its time ends before it has got the page's answer. The page has no lock then, and learns it.
 func TestTakeoverIsRefusedAfterItsContentWasFound(t *testing.T) {
 	t.Parallel()
-	n, w := troubledNetwork(t)
-	const root = "refused with its content"
-	later, arrive := n.gated(named("worker", root, "Ann"))
-	tab := w.Open(t, w.URL("/blank"))
-	begin(tab, "")
-	tab.MustEval(refusesOnce, nil)
-	tab.MustEval(`
+	tab, arrive := refusedOnce(t, "refused with its content", `
 		adopted = ({client, arg: {saver}}) => [{kind: 'event', client, event: {type: 'autosave:editable', saver, ask: 1, base: '', drafts: [],
-			state: {phase: 'idle', readOnly: false, pendingBytes: 0, retryCount: 0, storage: 'opfs', drafts: 0}}}]
-		null`, nil)
-	tab.MustEval("await start("+later+"); null", nil)
-	tab.MustEval(early, nil)
-	tab.MustEval("edits(); null", nil)
-	tab.WaitFor("!autosave.readOnly", browser.Limit)
+			state: {phase: 'idle', readOnly: false, pendingBytes: 0, retryCount: 0, storage: 'opfs', drafts: 0}}}]`)
 	tab.MustEval("type('typed'); null", nil)
 	arrive()
 	tab.WaitFor("late.length === 1", browser.Limit)
@@ -142,15 +138,7 @@ func TestTakeoverIsRefusedAfterItsContentWasFound(t *testing.T) {
 // The file storage answers nothing for ten seconds as Go begins. Go calls it unsupported then, but it may answer later.
 func TestTakeoverIsRefusedBySilentStorage(t *testing.T) {
 	t.Parallel()
-	n, w := troubledNetwork(t)
-	later, arrive := n.gated(named("worker", "refused by silence", "Ann"))
-	tab := w.Open(t, w.URL("/blank"))
-	begin(tab, "")
-	tab.MustEval(refusesOnce+"; refusal = 'unsupported'; null", nil)
-	tab.MustEval("await start("+later+"); null", nil)
-	tab.MustEval(early, nil)
-	tab.MustEval("edits(); null", nil)
-	tab.WaitFor("!autosave.readOnly", browser.Limit)
+	tab, arrive := refusedOnce(t, "refused by silence", "refusal = 'unsupported'")
 	tab.MustEval("type('typed'); autosave.addEventListener('autosave:readonly', ({detail}) => { globalThis.why = [detail.reason, detail.error.code] }); null", nil)
 	arrive()
 	if err := tab.Wait("late.length === 1", browser.Limit/6); err != nil {
