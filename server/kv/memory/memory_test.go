@@ -104,6 +104,28 @@ func TestLimitsAsEtcd(t *testing.T) {
 	}
 }
 
+// A transaction that binds a key to a lease that has ended is refused as a whole, alone and beside another one.
+func TestEndedLeaseAsInEtcd(t *testing.T) {
+	var answers [2]string
+	_, fake := open(t)
+	for i, s := range []*kv.Store{fake, kvtest.Open(t)} {
+		ended, err := s.Lease(t.Context(), 5*time.Second)
+		require.NoError(t, err)
+		require.NoError(t, ended.Close(t.Context()))
+		bound := kv.Txn{Then: []kv.Op{kv.Put("beside", nil), kv.PutBound("bound", nil, ended)}}
+		_, alone := s.Commit(t.Context(), bound)
+		_, together := s.CommitEach(t.Context(), []kv.Txn{bound, {Then: []kv.Op{kv.Put("other", nil)}}})
+		other := kv.Txn{If: []kv.Cond{kv.Exists("bound")}, Then: bound.Then}
+		result, err := s.Commit(t.Context(), other)
+		require.NoError(t, err, "a list that does not run needs no lease")
+		keys, err := s.Keys(t.Context(), "")
+		require.NoError(t, err)
+		answers[i] = fmt.Sprint(alone, together, result.Held, keys)
+	}
+	assert.Equal(t, answers[1], answers[0])
+	assert.Contains(t, answers[1], "lease")
+}
+
 // A watch delivers each change once and in order, from the requested revision on.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

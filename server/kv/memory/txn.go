@@ -43,6 +43,9 @@ func (c *connection) Txn(ctx context.Context, r *pb.TxnRequest, _ ...grpc.CallOp
 		}
 		t := &transaction{s: c.store, revision: c.store.revision + 1}
 		response = t.run(r)
+		if refusal = t.refusal; refusal != nil {
+			return
+		}
 		t.commit()
 		response.Header = c.store.header()
 	})
@@ -150,6 +153,7 @@ type transaction struct {
 	s        *Store
 	revision int64
 	events   []*clientv3.Event
+	refusal  error // a transaction that is refused changes nothing
 }
 
 func (t *transaction) run(r *pb.TxnRequest) *pb.TxnResponse {
@@ -192,6 +196,9 @@ func (t *transaction) put(r *pb.PutRequest) {
 		if r.IgnoreLease {
 			kv.Lease = old.Lease
 		}
+	}
+	if kv.Lease != 0 && t.s.leases[clientv3.LeaseID(kv.Lease)] == nil {
+		t.refusal = rpctypes.ErrGRPCLeaseNotFound
 	}
 	t.events = append(t.events, &clientv3.Event{Type: clientv3.EventTypePut, Kv: kv})
 }
