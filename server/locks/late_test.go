@@ -88,3 +88,59 @@ func TestNoPlaceComesAfterItsRequestHasLeft(t *testing.T) {
 		require.NoError(t, err)
 	})
 }
+
+// late is a store that makes the next transaction only later, and whose answer to it is lost.
+type late struct {
+	*kv.Store
+	mu   sync.Mutex
+	next chan struct{} // the transaction waits for it
+	made chan struct{} // closed then
+}
+
+func (s *late) Commit(ctx context.Context, txn kv.Txn) (kv.Result, error) {
+	s.mu.Lock()
+	wait := s.next
+	s.next = nil
+	s.mu.Unlock()
+	if wait == nil {
+		return s.Store.Commit(ctx, txn)
+	}
+	go func() {
+		defer close(s.made)
+		<-wait
+		_, _ = s.Store.Commit(context.WithoutCancel(ctx), txn)
+	}()
+	return kv.Result{}, kv.ErrUnavailable
+}
+
+// A store whose leader hangs may carry out a transaction long after its answer was given up. A place in the queue that comes so late
+// blocks nobody, with a ticket and without one.
+func TestAPlaceThatComesLateIsRemoved(t *testing.T) {
+	for _, name := range []string{"", "bobs-ticket"} {
+		synctest.Test(t, func(t *testing.T) {
+			m := memory.New()
+			store := &late{Store: m.Client(func(context.Context, string) (before, after error) { return nil, nil }), made: make(chan struct{})}
+			table, err := locks.Open(t.Context(), store, locks.Config{})
+			require.NoError(t, err)
+			t.Cleanup(func() { table.Close(); assert.NoError(t, store.Close()); m.Close() })
+			held, err := table.Acquire(t.Context(), want(ann, at("a")))
+			require.NoError(t, err)
+			synctest.Wait() // the table sees it
+			hangs := make(chan struct{})
+			store.mu.Lock()
+			store.next = hangs
+			store.mu.Unlock()
+			r := want(bob, at("a"))
+			r.Wait, r.Ticket = 10*time.Second, name
+			_, err = table.Acquire(t.Context(), r)
+			require.ErrorIs(t, err, kv.ErrUnavailable)
+			close(hangs)
+			<-store.made
+			synctest.Wait()
+			assert.Zero(t, table.Waiting())
+			require.NoError(t, table.Release(t.Context(), held.ID, ann.ID))
+			_, err = table.Acquire(t.Context(), want(eve, at("a")))
+			require.NoError(t, err)
+		})
+	}
+}

@@ -34,6 +34,7 @@ type mirror struct {
 	notifiers notifiers
 	earlier   notifier // notified when the earliest deadline may have changed
 	own       *promises
+	visits    *visits
 	// announced is the deadline that the sweeper knows.
 	announced time.Time
 	looks     int // of waiters, since the start; a test limits them
@@ -59,7 +60,7 @@ type beat struct {
 }
 
 func newMirror() *mirror {
-	m := &mirror{notifiers: newNotifiers(), earlier: make(notifier, 1), own: &promises{until: map[string]map[string]time.Time{}}}
+	m := &mirror{notifiers: newNotifiers(), earlier: make(notifier, 1), own: &promises{until: map[string]map[string]time.Time{}}, visits: newVisits()}
 	m.clear()
 	return m
 }
@@ -79,7 +80,7 @@ type loading struct {
 
 // load begins to read everything again. The mirror stays in use meanwhile.
 func (m *mirror) load() *loading {
-	fresh := &mirror{notifiers: newNotifiers(), earlier: make(notifier, 1), own: m.own}
+	fresh := &mirror{notifiers: newNotifiers(), earlier: make(notifier, 1), own: m.own, visits: m.visits}
 	fresh.clear()
 	fresh.order.loading = true
 	return &loading{mirror: fresh}
@@ -203,6 +204,7 @@ func (m *mirror) set(e kv.Entry, now time.Time, live bool) {
 		if t := m.tickets[read.Lease]; t != nil && t.joined == read.joined {
 			return // the key of another path of the same ticket
 		}
+		m.visits.see(read, e)
 		m.tickets[read.Lease] = &read
 		m.graph.Join(&waitgraph.Ticket{Want: read.want(), Place: read.Place})
 		m.touched = append(m.touched, read.Holder)

@@ -157,6 +157,7 @@ func (t *Table) follow(ctx context.Context, revision int64) {
 			now := time.Now()
 			t.mirror.apply(changes, now)
 			t.observe(changes, now)
+			t.removeOrphans()
 			return nil
 		})
 		if ctx.Err() != nil {
@@ -169,7 +170,15 @@ func (t *Table) follow(ctx context.Context, revision int64) {
 					return
 				}
 			}
+			t.removeOrphans()
 		}
+	}
+}
+
+// removeOrphans removes the places in the queue that the store made after their requests had left this server.
+func (t *Table) removeOrphans() {
+	for _, orphan := range t.mirror.visits.left() {
+		t.tryUntilDone(func(ctx context.Context) error { return t.takeOut(ctx, orphan) })
 	}
 }
 

@@ -170,7 +170,7 @@ func (t *Table) join(ctx context.Context, own *ticket, wait time.Duration) error
 		conditions, reads = append(conditions, kv.Absent(own.gone())), append(reads, kv.Read(own.gone()))
 	}
 	for {
-		own.Visit = newID()
+		t.mirror.visits.enter(own)
 		if own.text, err = json.Marshal(own); err != nil {
 			return err
 		}
@@ -237,6 +237,7 @@ func (t *Table) leave(own *ticket) {
 	if own.text == nil {
 		return // it never joined the queue
 	}
+	t.mirror.visits.leave(own)
 	ctx, cancel := context.WithTimeout(context.Background(), t.config.InstanceTTL)
 	defer cancel()
 	if err := t.takeOut(ctx, own); err != nil {
@@ -248,7 +249,7 @@ func (t *Table) leave(own *ticket) {
 func (t *Table) takeOut(ctx context.Context, own *ticket) error {
 	ops := own.absence()
 	if !own.named() {
-		ops = append(ops, kv.Delete(own.stub))
+		ops = append(ops, kv.Delete(stubKey(own.Holder, own.Lease)))
 	}
 	_, err := t.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Holds(own.waitKeys()[0], own.text)}, Then: ops})
 	return err

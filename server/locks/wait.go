@@ -29,6 +29,8 @@ func (t *Table) line(ctx context.Context, r Request, own *ticket) (lease Lease, 
 	defer func() {
 		if err != nil {
 			t.leave(own)
+		} else {
+			t.mirror.visits.leave(own)
 		}
 	}()
 	for {
