@@ -72,16 +72,15 @@ func (t *table) leased(leaseID string) *entry {
 // release removes a granted entry. Shared grants of one client are interchangeable, and their leases may have been
 // claimed in another order than granted. If that is possible, the lease stays as a record until it is removed by its
 // own id.
-func (t *table) release(e *entry) (kept bool) {
+func (t *table) release(e *entry) {
 	if e.lease != nil && slices.ContainsFunc(t.queue, func(other *entry) bool { return other != e && interchangeable(e, other) }) {
 		e.state, e.wants = recorded, nil
-		return true
+		return
 	}
 	t.remove(e)
 	if e.lease != nil {
 		t.passOn(e)
 	}
-	return false
 }
 
 // passOn gives the lease of an entry that leaves to another entry of its client that holds the same name and has no
@@ -98,10 +97,10 @@ func interchangeable(e, other *entry) bool {
 }
 
 // unlease removes a lease. If another lease of the client may have been mixed up with it, that lease takes its place.
-func (t *table) unlease(e *entry) (changed []*entry) {
+func (t *table) unlease(e *entry) {
 	if e.state == recorded {
 		t.remove(e)
-		return []*entry{e}
+		return
 	}
 	gone := e.lease
 	e.lease = nil
@@ -109,8 +108,7 @@ func (t *table) unlease(e *entry) (changed []*entry) {
 		if other.client == e.client && other.state == recorded && other.lease.Resource == gone.Resource {
 			e.lease = other.lease
 			t.remove(other)
-			return []*entry{e, other}
+			return
 		}
 	}
-	return []*entry{e}
 }

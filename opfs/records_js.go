@@ -105,19 +105,7 @@ func (c *FileLocks) Renew(ctx context.Context, r lock.Record) error {
 
 // Remove implements [lock.Records]. There is nothing to do if the record was removed with its lock.
 func (c *FileLocks) Remove(ctx context.Context, r lock.Record) error {
-	recorded := func(e *entry) bool { return e.lease != nil && e.lease.LeaseID == r.LeaseID }
-	return c.steps.drop(ctx, recorded, func(s *session) error {
-		if e := s.t.leased(r.LeaseID); e != nil && e.client == s.me {
-			for _, gone := range s.t.unlease(e) {
-				s.removed[gone.id] = true
-				if gone.lease == nil && c.steps.requests.grants[gone.id] == nil { // a lock since the site's data was cleared
-					s.t.remove(gone)
-				}
-			}
-			s.changed = true
-		}
-		return nil
-	})
+	return c.steps.remove(ctx, r.LeaseID)
 }
 
 // Leases returns the records of all resources that living clients hold.

@@ -65,7 +65,7 @@ func (r *requests) inform(s *session, own []*entry) {
 	}
 	for _, mine := range s.before {
 		g := r.grants[mine.id]
-		if g == nil || mine.state != granted || s.removed[mine.id] {
+		if g == nil || mine.state != granted {
 			continue
 		}
 		if there := s.t.find(mine.id); there == nil || len(there.wants) < len(mine.wants) {
@@ -134,7 +134,7 @@ func (g *grant) Release(ctx context.Context) error {
 		ctx, stop := context.WithTimeoutCause(ctx, stepLimit, errNotReleased)
 		defer stop()
 		g.locks.steps.requests.released(g.id)
-		if g.err = g.locks.steps.leave(ctx, g.id); g.err != nil {
+		if g.err = g.locks.steps.remove(ctx, g.id); g.err != nil {
 			g.locks.maintenance.wake()
 		}
 	})

@@ -32,15 +32,15 @@ type session struct {
 	all       []slot
 	restart   bool // the file is written anew
 	changed   bool
-	before    []*entry        // this client's entries in the table it saw last
-	patches   []patch         // the writes to the file
-	size      int             // of the file afterwards, if not 0
-	number    int64           // of the version that the writes make
-	lacks     bool            // the table lacks what this client wrote
-	keep      bool            // the file may stay open: no other client is about to use it
-	strangers []string        // liveness.strangers after this step
-	removed   map[string]bool // own entries removed on purpose
-	notify    []string        // the clients to notify
+	before    []*entry // this client's entries in the table it saw last
+	patches   []patch  // the writes to the file
+	size      int      // of the file afterwards, if not 0
+	number    int64    // of the version that the writes make
+	lacks     bool     // the table lacks what this client wrote
+	keep      bool     // the file may stay open: no other client is about to use it
+	strangers []string // liveness.strangers after this step
+	ended     int      // how many of steps.ended are removed
+	notify    []string // the clients to notify
 	warning   string
 	look      suspects
 
@@ -83,21 +83,14 @@ func (s *session) written() {
 // adopt remembers this client's part of the table, and informs its waiters and holders.
 func (s *session) adopt() {
 	c := s.steps
-	c.own, c.clients = nil, nil
+	c.own, c.clients, c.ended = nil, nil, c.ended[s.ended:]
 	for _, e := range s.t.queue {
 		if e.state == present {
 			c.clients = append(c.clients, e.client)
 		}
-		switch {
-		case e.client != c.liveness.alive.id:
-		case slices.Contains(c.disowned, e.id):
-			c.doubt = true
-		default:
+		if e.client == c.liveness.alive.id {
 			c.own = append(c.own, e.clone())
 		}
-	}
-	if !c.doubt {
-		c.disowned = nil
 	}
 	c.requests.inform(s, c.own)
 }
@@ -194,6 +187,25 @@ func (s *session) addPresence() {
 	if me := s.me; s.t.find(me) == nil && !s.steps.leaving {
 		s.t.queue = append(s.t.queue, &entry{id: me, client: me, state: present})
 		s.changed = true
+	}
+}
+
+// removeEnded removes the entries and records that this client has ended.
+func (s *session) removeEnded() {
+	s.ended = len(s.steps.ended)
+	for _, id := range s.steps.ended {
+		delete(s.steps.stalled, id)
+		if e := s.t.find(id); e != nil && e.client == s.me {
+			s.t.release(e)
+			s.changed = true
+		}
+		if e := s.t.leased(id); e != nil && e.client == s.me {
+			s.t.unlease(e)
+			if e.lease == nil && s.steps.requests.grants[e.id] == nil { // a lock since the site's data was cleared
+				s.t.remove(e)
+			}
+			s.changed = true
+		}
 	}
 }
 

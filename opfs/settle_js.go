@@ -70,7 +70,6 @@ func (s *session) settle() {
 	if e := s.optional; e != nil && e.state == waiting {
 		s.refuse = s.denied(e)
 		s.t.remove(e)
-		s.removed[e.id] = true
 		delete(s.steps.stalled, e.id)
 	}
 }

@@ -34,7 +34,7 @@ type clientState struct {
 	clients  []string            // all clients in the table
 	doubt    bool                // the table may have more entries of this client
 	moved    bool                // other clients may have removed this client's entries before it moved
-	disowned []string            // the entries that could not be removed, until the table is known to lack them
+	ended    []string            // the entries, and the leases whose records, the next step removes
 	number   int64               // of the last version of the table that this client saw
 	used     time.Duration       // when the last operation began
 	seen     time.Duration       // when this client last saw the table
@@ -189,7 +189,7 @@ func (c *steps) at(name string) {
 // decide computes the new table and the writes for it from the file's content. It returns no session if it cannot
 // decide on that content. A decision without a write has no effect, because the content may have been an old one.
 func (c *steps) decide(image []byte, change func(*session) error) (s *session, refused error) {
-	s = &session{steps: c, living: &c.liveness, me: c.liveness.alive.id, now: c.options.Clock.Now(), before: c.own, removed: make(map[string]bool)}
+	s = &session{steps: c, living: &c.liveness, me: c.liveness.alive.id, now: c.options.Clock.Now(), before: c.own}
 	if err := s.read(image); err != nil {
 		return nil, err
 	}
@@ -198,6 +198,7 @@ func (c *steps) decide(image []byte, change func(*session) error) (s *session, r
 	s.removeDead()
 	s.changed = s.t.agree(s.me, s.before) || s.changed
 	s.addPresence()
+	s.removeEnded()
 	s.recover()
 	refused = change(s)
 	s.settle()
@@ -218,51 +219,29 @@ func (c *steps) unwritten(ctx context.Context, err error) error {
 	return unsupported(c.file.path()+": the file cannot be written", err)
 }
 
-// leave removes the entry of this client that has the id.
-func (c *steps) leave(ctx context.Context, id string) error {
-	err := c.drop(ctx, func(e *entry) bool { return e.id == id }, func(s *session) error {
-		e := s.t.find(id)
-		if e == nil || e.client != s.me {
-			return nil
-		}
-		s.removed[id], s.changed = true, true
-		delete(c.stalled, id)
-		if e.state == granted {
-			s.t.release(e)
-		} else {
-			s.t.remove(e)
-		}
-		return nil
-	})
-	if err != nil {
-		c.disown(id)
-	}
-	return err
-}
-
-// drop is visit for a change that removes an entry of this client. It makes no step if no such entry can be in the table.
-func (c *steps) drop(ctx context.Context, dropped func(*entry) bool, change func(*session) error) error {
+// remove removes an entry of this client, or the record of a lease, by its id. It makes no step if the table cannot have it. If a step
+// fails, the next one removes it.
+func (c *steps) remove(ctx context.Context, id string) error {
 	if !c.order.take(ctx) {
+		c.ended = append(c.ended, id)
 		return context.Cause(ctx)
 	}
 	defer c.order.give()
+	c.ended = append(c.ended, id)
 	if !c.turn.take(ctx) {
 		return context.Cause(ctx)
 	}
-	none := c.liveness.alive.file == nil || !c.doubt && !slices.ContainsFunc(c.own, dropped)
+	if c.liveness.alive.file == nil {
+		c.ended = nil
+	}
+	none := len(c.ended) == 0 || !c.doubt && !slices.ContainsFunc(c.own, func(e *entry) bool {
+		return e.id == id || e.lease != nil && e.lease.LeaseID == id
+	})
 	c.turn.give()
 	if none {
 		return nil
 	}
-	return c.use(ctx, change)
-}
-
-// disown forgets an entry that could not be removed: the next step removes it. A step that is being made now was decided
-// with the entry.
-func (c *steps) disown(id string) {
-	c.disowned = append(c.disowned, id)
-	c.own = slices.DeleteFunc(slices.Clone(c.own), func(e *entry) bool { return e.id == id })
-	c.doubt = true
+	return c.use(ctx, nothing)
 }
 
 // nothing is a step that only looks.
