@@ -18,7 +18,6 @@ type alive struct {
 	dir  *Dir
 	id   string  // of this client while its file is open
 	file *handle // nil while it is closed
-	lost bool    // the file was removed while it is open
 }
 
 // begin opens a file of a new name.
@@ -36,7 +35,7 @@ func (a *alive) begin(ctx context.Context) error {
 		}
 		switch {
 		case err == nil:
-			a.id, a.file, a.lost = id, opened, false // a former file stays open: Chromium never ends the closing of a removed one
+			a.id, a.file = id, opened // a former file stays open: Chromium never ends the closing of a removed one
 			return nil
 		case silent == openings:
 			return a.dir.explain(ctx, a.dir.String(), err)
@@ -55,11 +54,9 @@ func (a *alive) begin(ctx context.Context) error {
 func (a *alive) ended() bool { return a.file != nil && a.file.ended() }
 
 // removed reports whether the file of this client is gone. While it is open, only the browser can remove it: the site's data was cleared.
-func (a *alive) removed(ctx context.Context) (gone bool) {
+func (a *alive) removed(ctx context.Context) bool {
 	_, err := a.dir.file(ctx, a.id, false)
-	gone = isNamed(err, notFound)
-	a.lost = gone && !a.file.ended()
-	return gone
+	return isNamed(err, notFound)
 }
 
 // end closes the file and removes it.

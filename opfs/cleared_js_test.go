@@ -110,6 +110,63 @@ func TestRecordIsLostAfterClear(t *testing.T) {
 	require.NoError(t, next.Remove(t.Context(), later))
 }
 
+// The same for a page whose helper has ended since the clear, so that the page does not find its liveness file removed under it. The table
+// of the other client may also have a lower number, because the clock was set back.
+func TestRecordIsLostAfterClearWithItsHelper(t *testing.T) {
+	for name, number := range map[string]int64{"later": 0, "clock set back": 1 << 60} {
+		t.Run(name, func(t *testing.T) {
+			end := withMortalHelper(t)
+			holder := newClient(t, newRoot())
+			lease := claimed(t, holder, newRecord("x", lock.Exclusive))
+			g := hold(t, holder, "y")
+			next, resume := cleared(t, holder)
+			end()
+			holder.steps.number += number
+			later := claimed(t, next, newRecord("x", lock.Exclusive))
+			h := hold(t, next, "y")
+			resume()
+			require.ErrorIs(t, holder.Renew(t.Context(), lease), lock.ErrLost)
+			makeStep(t, next)
+			assert.True(t, lost(g))
+			assert.False(t, lost(h))
+			require.NoError(t, next.Renew(t.Context(), later))
+		})
+	}
+}
+
+// The page looks first: it keeps the lock, and others wait for it.
+func TestRestoredRecordExcludesAfterClearWithItsHelper(t *testing.T) {
+	end := withMortalHelper(t)
+	holder := newClient(t, newRoot())
+	lease := claimed(t, holder, newRecord("x", lock.Exclusive))
+	next, resume := cleared(t, holder)
+	end()
+	resume()
+	require.NoError(t, holder.Renew(t.Context(), lease))
+	_, err := next.Claim(t.Context(), newRecord("x", lock.Exclusive), false)
+	require.ErrorIs(t, err, lock.ErrDenied)
+	require.NoError(t, holder.Renew(t.Context(), lease))
+	require.NoError(t, holder.Remove(t.Context(), lease))
+	claimed(t, next, newRecord("x", lock.Exclusive))
+}
+
+// The other client has claimed its lease in a table that it recovers, and the holder looks meanwhile.
+func TestRecordIsLostInRecoveryAfterClear(t *testing.T) {
+	holder := newClient(t, newRoot())
+	lease := claimed(t, holder, newRecord("x", lock.Exclusive))
+	next, resume := cleared(t, holder)
+	next.steps.hook = func(step string) {
+		if step == "closed" {
+			next.steps.hook = nil
+			resume()
+			makeStep(t, holder)
+		}
+	}
+	later := claimed(t, next, newRecord("x", lock.Exclusive))
+	require.ErrorIs(t, holder.Renew(t.Context(), lease), lock.ErrLost)
+	require.NoError(t, next.Renew(t.Context(), later))
+}
+
 // A record that its holder has restored is a lock for those that begin after the clear, until it is removed.
 func TestRestoredRecordExcludesAfterClear(t *testing.T) {
 	holder := newClient(t, newRoot())

@@ -60,6 +60,15 @@ func withHelperHere(t *testing.T) {
 	t.Cleanup(func() { UseHelper(safejs.Value{}) })
 }
 
+// withMortalHelper is withHelper for a test that ends the helper. The next request starts another one.
+func withMortalHelper(t *testing.T) (end func()) {
+	UseHelper(made("files.js", "new module.Files(() => self.helper = new Worker('/package/testdata/helper.js', {type: 'module'}))"))
+	t.Cleanup(func() { must(helper.Call("close")); UseHelper(safejs.Value{}) })
+	return func() {
+		must(must(must(safejs.Global().Get("Function")).New("helper.onerror(new ErrorEvent('error', {message: 'planted'}))")).Invoke())
+	}
+}
+
 // The guarantees for a program in a worker also hold for one in a page, and between the two.
 func TestThroughAHelper(t *testing.T) {
 	withHelper(t)
@@ -144,15 +153,14 @@ func TestCallsFailWithoutHelper(t *testing.T) {
 // The helper of a page is replaced, so the browser closes the page's liveness file. The page keeps the locks that nobody
 // has taken from it by then, and no other client counts it as gone afterwards.
 func TestLocksOutliveTheirHelper(t *testing.T) {
-	UseHelper(made("files.js", "new module.Files(() => self.helper = new Worker('/package/testdata/helper.js', {type: 'module'}))"))
-	t.Cleanup(func() { must(helper.Call("close")); UseHelper(safejs.Value{}) })
+	end := withMortalHelper(t)
 	root := newRoot()
 	c, other := newClient(t, root), startPeer(t, root, safejs.Null())
 	recoveries := 0
 	c.steps.options.Warn = func(string) { recoveries++ }
 	g, err := c.Request(t.Context(), want("x"))
 	require.NoError(t, err)
-	must(must(must(safejs.Global().Get("Function")).New("helper.onerror(new ErrorEvent('error', {message: 'planted'}))")).Invoke())
+	end()
 	makeStep(t, c)
 
 	other.tell("request", "x")
@@ -170,8 +178,7 @@ func TestLocksOutliveTheirHelper(t *testing.T) {
 // A page's helper ends while the page holds one lock and waits for another one. Another client takes the lock before the page
 // notices. The page loses that lock and stays in line for the other one. The table was not replaced.
 func TestLockTakenWhileHelperIsReplaced(t *testing.T) {
-	UseHelper(made("files.js", "new module.Files(() => self.helper = new Worker('/package/testdata/helper.js', {type: 'module'}))"))
-	t.Cleanup(func() { must(helper.Call("close")); UseHelper(safejs.Value{}) })
+	end := withMortalHelper(t)
 	root := newRoot()
 	c, taker, holder := newClient(t, root), startPeer(t, root, safejs.Null()), startPeer(t, root, safejs.Null())
 	warnings := 0
@@ -186,7 +193,7 @@ func TestLockTakenWhileHelperIsReplaced(t *testing.T) {
 	inLine(t, c, 2)
 
 	c.steps.turn.take(context.Background()) // it does not notice
-	must(must(must(safejs.Global().Get("Function")).New("helper.onerror(new ErrorEvent('error', {message: 'planted'}))")).Invoke())
+	end()
 	taker.expect("granted")
 	c.steps.turn.give()
 	makeStep(t, c)
@@ -211,8 +218,7 @@ func TestRecordOutlivesItsHelper(t *testing.T) {
 }
 
 func testRecordOutlivesItsHelper(t *testing.T, step string) {
-	UseHelper(made("files.js", "new module.Files(() => self.helper = new Worker('/package/testdata/helper.js', {type: 'module'}))"))
-	t.Cleanup(func() { must(helper.Call("close")); UseHelper(safejs.Value{}) })
+	end := withMortalHelper(t)
 	root := newRoot()
 	c, viewer, other := newClient(t, root), newClient(t, root), startPeer(t, root, safejs.Null())
 	other.tell("request", "y")
@@ -224,7 +230,7 @@ func testRecordOutlivesItsHelper(t *testing.T, step string) {
 			return
 		}
 		c.steps.hook = nil
-		must(must(must(safejs.Global().Get("Function")).New("helper.onerror(new ErrorEvent('error', {message: 'planted'}))")).Invoke())
+		end()
 		for former := c.steps.liveness.alive.id; must(viewer.steps.glance(t.Context())).knows(former); {
 			require.NoError(t, wait.For(t.Context(), time.Millisecond))
 		}
@@ -238,8 +244,7 @@ func testRecordOutlivesItsHelper(t *testing.T, step string) {
 // The helper ends during a step, and its successor makes the step. The liveness file of the entry in the table is closed by then. When
 // the request is answered, the client has a new one, so no other client takes the lock.
 func TestStepOfReplacedHelper(t *testing.T) {
-	UseHelper(made("files.js", "new module.Files(() => self.helper = new Worker('/package/testdata/helper.js', {type: 'module'}))"))
-	t.Cleanup(func() { must(helper.Call("close")); UseHelper(safejs.Value{}) })
+	withMortalHelper(t)
 	root := newRoot()
 	c, other := newClient(t, root), startPeer(t, root, safejs.Null())
 	free(t, hold(t, c, "y"))

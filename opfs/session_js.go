@@ -36,6 +36,7 @@ type session struct {
 	patches   []patch  // the writes to the file
 	size      int      // of the file afterwards, if not 0
 	number    int64    // of the version that the writes make
+	fresh     bool     // the table is new: the site's data was cleared
 	lacks     bool     // the table lacks what this client wrote
 	keep      bool     // the file may stay open: no other client is about to use it
 	strangers []string // liveness.strangers after this step
@@ -111,11 +112,13 @@ func (s *session) read(image []byte) error {
 			s.t = t
 		}
 	}
-	if err == nil && s.slot.number < c.number {
+	// A client that moved does not know whether its data was cleared: a table without any client that it knows counts as new.
+	s.fresh = c.moved && !slices.ContainsFunc(c.clients, s.t.knows)
+	if err == nil && s.slot.number < c.number && !s.fresh {
 		err = errors.New("the file is an old version of itself")
 	}
 	if err != nil {
-		s.startOver(err, len(image) == 0 && c.number == 0)
+		s.startOver(err, len(image) == 0 && (c.number == 0 || s.fresh))
 	}
 	return nil
 }
@@ -153,9 +156,13 @@ func (s *session) refuseNewer(image []byte) error {
 
 // rejoin puts the waiters of a client that moved into the line again, and those of one whose last step may have been made: it may have
 // granted the lock, which was stolen since. A client that moved also restores its records, whose locks it still has. A table that lacks
-// them was not replaced: others may hold by right what was taken from the client.
+// them was not replaced: others may hold by right what was taken from the client. In a table since a clear, a record becomes a granted
+// entry, for which clients wait that do not see its Web Lock.
 func (s *session) rejoin() {
 	for _, e := range s.before {
+		if s.fresh && e.state == recorded {
+			e.state = granted
+		}
 		if (s.steps.moved || s.steps.doubt && e.state == waiting) && e.state != granted && s.t.find(e.id) == nil {
 			s.t.join(e.clone())
 			s.changed = true

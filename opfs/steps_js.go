@@ -86,8 +86,8 @@ func (c *steps) step(ctx context.Context, change func(*session) error) (suspects
 	if c.life.Err() != nil {
 		return suspects{}, context.Cause(c.life)
 	}
-	for {
-		rested, cleared := c.liveness.alive.file == nil, c.liveness.alive.lost
+	for cleared := false; ; cleared = true {
+		rested := c.liveness.alive.file == nil
 		if rested || cleared || c.liveness.alive.file.ended() {
 			c.openAnew()
 			if err := c.liveness.begin(ctx); err != nil {
@@ -97,7 +97,7 @@ func (c *steps) step(ctx context.Context, change func(*session) error) (suspects
 				c.notifier.listen()
 				c.begun()
 			} else {
-				c.move(cleared)
+				c.move()
 			}
 		}
 		c.at("alive")
@@ -118,18 +118,12 @@ func (c *steps) openAnew() {
 var errCleared = errors.New("site data cleared")
 
 // move gives the entries of this client to its new liveness file: the worker that had the former one open has ended, or the site's
-// data was cleared. Clients that began after the clear do not see the Web Locks from before it, so they wait for the records of those.
-func (c *steps) move(cleared bool) {
+// data was cleared.
+func (c *steps) move() {
 	c.moved = true
 	c.own = slices.DeleteFunc(c.own, func(e *entry) bool { return e.state == present })
 	for _, e := range c.own {
 		e.client = c.liveness.alive.id
-		if cleared && e.state == recorded {
-			e.state = granted
-		}
-	}
-	if cleared {
-		c.number = 0 // of another table
 	}
 }
 
@@ -189,7 +183,7 @@ func (c *steps) at(name string) {
 // decide computes the new table and the writes for it from the file's content. It returns no session if it cannot
 // decide on that content. A decision without a write has no effect, because the content may have been an old one.
 func (c *steps) decide(image []byte, change func(*session) error) (s *session, refused error) {
-	s = &session{steps: c, living: &c.liveness, me: c.liveness.alive.id, now: c.options.Clock.Now(), before: c.own}
+	s = &session{steps: c, living: &c.liveness, me: c.liveness.alive.id, now: c.options.Clock.Now(), before: clones(c.own)}
 	if err := s.read(image); err != nil {
 		return nil, err
 	}
@@ -288,11 +282,7 @@ func (c *steps) glance(ctx context.Context) (*table, error) {
 		return t, nil
 	}
 	// The content is lost; what this client knows of itself is not.
-	t := &table{}
-	for _, e := range c.own {
-		t.queue = append(t.queue, e.clone())
-	}
-	return t, nil
+	return &table{queue: clones(c.own)}, nil
 }
 
 // idle reports whether this client has had nothing but its presence in the table for some time.

@@ -60,6 +60,13 @@ func (e *entry) clone() *entry {
 	return &c
 }
 
+func clones(entries []*entry) (all []*entry) {
+	for _, e := range entries {
+		all = append(all, e.clone())
+	}
+	return all
+}
+
 func (t *table) find(id string) *entry {
 	for _, e := range t.queue {
 		if e.id == id {
@@ -224,7 +231,7 @@ func (t *table) agree(client string, own []*entry) (changed bool) {
 	return changed
 }
 
-// putBack adds an entry again, unless a client that was seen is granted its names. Entries of clients that were not
+// putBack adds an entry again, unless a client that was seen is granted its names, or has a record of them. Entries of clients that were not
 // seen come from a text that may be wrong, and are removed instead.
 func (t *table) putBack(e *entry) bool {
 	if e.lease != nil {
@@ -236,7 +243,7 @@ func (t *table) putBack(e *entry) bool {
 	}
 	var yield []*entry
 	for _, other := range t.queue {
-		if other.state == granted && conflict(other, e) {
+		if other.state != waiting && other.client != e.client && conflict(other, e) {
 			if slices.Contains(t.recovery.seen, other.client) {
 				return false
 			}
