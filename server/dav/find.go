@@ -1,8 +1,11 @@
 package dav
 
 import (
+	"context"
 	"encoding/xml"
+	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,8 +17,9 @@ import (
 )
 
 const (
-	// maxNames is the maximum number of properties that a request names, maxAnswer that of the bytes of an answer.
-	maxNames, maxAnswer = 200, 64 << 20
+	// maxNames is the maximum number of properties that a request names, maxAnswer that of the bytes of an answer. After maxLocked bytes,
+	// an answer has no more locks.
+	maxNames, maxAnswer, maxLocked = 200, 64 << 20, 16 << 20
 	// nodesAtOnce is the number of nodes whose properties are read together.
 	nodesAtOnce = 100
 )
@@ -93,14 +97,12 @@ func (h *Handler) find(c *call) error {
 }
 
 func (h *Handler) answerFind(c *call, q query, nodes []node) error {
-	var leases []locks.Lease
-	var err error
+	held, err := leasesByPlace(nil), error(nil)
 	if q.wants(nameOf("lockdiscovery")) {
-		if leases, err = h.leases(c.r.Context(), nodes[0].path()); err != nil {
+		if held, err = h.leasesOverAll(c.r.Context(), nodes); err != nil {
 			return err
 		}
 	}
-	held := byPlace(leases)
 	x := newXML()
 	x.open("multistatus")
 	for some := range slices.Chunk(nodes, nodesAtOnce) {
@@ -111,6 +113,9 @@ func (h *Handler) answerFind(c *call, q query, nodes []node) error {
 			}
 		}
 		for i, n := range some {
+			if x.Len() > maxLocked {
+				held = nil
+			}
 			h.answerNode(x, c.session, q, n, props[i], held.covering(n))
 			if x.Len() > maxAnswer { // after each node, because the names of a request can be long
 				return errTooMany
@@ -213,15 +218,43 @@ func (h *Handler) live(s sessions.Session, n node, name string, leases []locks.L
 // leasesByPlace are leases by the places that they are on.
 type leasesByPlace map[string][]locks.Lease
 
-func byPlace(leases []locks.Lease) leasesByPlace {
-	list := leasesByPlace{}
-	for _, l := range leases {
-		for _, path := range l.Paths {
-			key := strings.Join(path, "\x00")
-			list[key] = append(list[key], l)
+// leasesOverAll returns the leases that cover a collection or one of its members, not those further below. There may be more than
+// it returns, because a server may withhold locks (RFC 4918, section 15.8).
+func (h *Handler) leasesOverAll(ctx context.Context, nodes []node) (leasesByPlace, error) {
+	found := leasesByPlace{}
+	for _, n := range nodes {
+		for key := range n.placesAround() {
+			found[key] = nil
 		}
 	}
-	return list
+	leases, err := h.someLeases(ctx, nodes[0].path(), func(paths []locks.Path) bool {
+		return slices.ContainsFunc(paths, func(p locks.Path) bool { _, wanted := found[keyOf(p)]; return wanted })
+	})
+	for _, l := range leases {
+		for _, path := range l.Paths {
+			if key := keyOf(path); len(found[key]) < sharers {
+				found[key] = append(found[key], l)
+			}
+		}
+	}
+	if errors.Is(err, errTooMany) {
+		err = nil
+	}
+	return found, err
+}
+
+func keyOf(path locks.Path) string { return strings.Join(path, "\x00") }
+
+// placesAround yields the keys of the paths whose leases cover a node.
+func (n node) placesAround() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		path := n.members()
+		for i := range path {
+			if !yield(keyOf(path[:i+1])) {
+				return
+			}
+		}
+	}
 }
 
 // covering returns the leases that cover a node.
@@ -229,9 +262,8 @@ func (l leasesByPlace) covering(n node) (list []locks.Lease) {
 	if len(l) == 0 {
 		return nil
 	}
-	path := n.members()
-	for i := 1; i <= len(path); i++ {
-		list = append(list, l[strings.Join(path[:i], "\x00")]...)
+	for key := range n.placesAround() {
+		list = append(list, l[key]...)
 	}
 	return list
 }
@@ -241,7 +273,7 @@ func (l leasesByPlace) covering(n node) (list []locks.Lease) {
 func (h *Handler) discovery(s sessions.Session, n node, leases []locks.Lease) string {
 	x := &xmlWriter{}
 	for _, l := range leases {
-		if i := covering(l, n.place); i >= 0 && h.API.MayRead(s, l.Paths) {
+		if i := covering(l.Paths, n.place); i >= 0 && h.API.MayRead(s, l.Paths) {
 			writeLock(x, l, l.Paths[i], n, s.Owns(l.Holder.ID))
 		}
 	}

@@ -181,9 +181,9 @@ func (h *Handler) stateOf(c *call, resource string) (*state, error) {
 		return nil, err
 	}
 	s.id, s.seen, s.tag = p.id(), true, n.info.ETag
-	leases, err := h.leases(c.r.Context(), p.path())
+	leases, err := h.leasesOver(c.r.Context(), p)
 	for _, l := range leases {
-		if covers(l, p) && c.session.Owns(l.Holder.ID) {
+		if c.session.Owns(l.Holder.ID) {
 			s.tokens[tokenOf(l)] = true
 		}
 	}
@@ -206,9 +206,20 @@ func placeOfURL(r *http.Request, text string) (place, error) {
 }
 
 // leases returns the leases at a path, above it and below it.
-func (h *Handler) leases(ctx context.Context, p locks.Path) (list []locks.Lease, err error) {
+func (h *Handler) leases(ctx context.Context, p locks.Path) ([]locks.Lease, error) {
+	return h.someLeases(ctx, p, func([]locks.Path) bool { return true })
+}
+
+// leasesOver returns the leases that cover a place, however many there are below it.
+func (h *Handler) leasesOver(ctx context.Context, p place) ([]locks.Lease, error) {
+	return h.someLeases(ctx, p.path(), func(paths []locks.Path) bool { return covering(paths, p) >= 0 })
+}
+
+// someLeases returns the leases at a path, above it and below it, if keep returns true for their paths. With too many, it returns some of them
+// and errTooMany.
+func (h *Handler) someLeases(ctx context.Context, p locks.Path, keep func([]locks.Path) bool) (list []locks.Lease, err error) {
 	for after := ""; ; {
-		page, err := h.Locks.List(ctx, p, after, locks.MaxPage)
+		page, err := h.Locks.ListVisible(ctx, p, after, locks.MaxPage, keep)
 		if err != nil {
 			return nil, err
 		}
@@ -217,17 +228,17 @@ func (h *Handler) leases(ctx context.Context, p locks.Path) (list []locks.Lease,
 			return list, nil
 		}
 		if len(list) > maxMembers {
-			return nil, errTooMany
+			return list, errTooMany
 		}
 	}
 }
 
 // covers reports whether a lease is on a place or on a collection around it, or on the members of the place.
-func covers(l locks.Lease, p place) bool { return covering(l, p) >= 0 }
+func covers(l locks.Lease, p place) bool { return covering(l.Paths, p) >= 0 }
 
-// covering returns the index of the lease's path that covers a place, or -1.
-func covering(l locks.Lease, p place) int {
-	return slices.IndexFunc(l.Paths, func(path locks.Path) bool {
+// covering returns the index of the path of a lease that covers a place, or -1.
+func covering(paths []locks.Path, p place) int {
+	return slices.IndexFunc(paths, func(path locks.Path) bool {
 		q, members, ok := placeOf(path)
 		return ok && p.within(q) && (!members || len(q) == len(p))
 	})

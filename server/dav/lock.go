@@ -254,11 +254,11 @@ func (h *Handler) refresh(c *call) error {
 	if len(c.submitted) != 1 {
 		return errRefresh
 	}
-	leases, err := h.leases(c.r.Context(), c.place.path())
+	leases, err := h.leasesOver(c.r.Context(), c.place)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(leases, func(l locks.Lease) bool { return covers(l, c.place) && owned(c.session, c.submitted, l) })
+	i := slices.IndexFunc(leases, func(l locks.Lease) bool { return owned(c.session, c.submitted, l) })
 	if i < 0 {
 		return errIfFailed
 	}
@@ -295,11 +295,11 @@ func (h *Handler) unlock(c *call) error {
 	if len(token) < 3 || token[0] != '<' || token[len(token)-1] != '>' {
 		return errLockToken
 	}
-	leases, err := h.leases(c.r.Context(), c.place.path())
+	leases, err := h.leasesOver(c.r.Context(), c.place)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(leases, func(l locks.Lease) bool { return covers(l, c.place) && tokenOf(l) == token[1:len(token)-1] })
+	i := slices.IndexFunc(leases, func(l locks.Lease) bool { return tokenOf(l) == token[1:len(token)-1] })
 	if i < 0 || !h.API.MayRead(c.session, leases[i].Paths) {
 		return errNoLock
 	}
