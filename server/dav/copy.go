@@ -51,6 +51,13 @@ func (h *Handler) transfer(c *call, move bool) error {
 	if err := h.lookAtEnds(t); err != nil {
 		return err // something has changed while the request waited for other changes
 	}
+	if !move {
+		end, err := h.API.TakeMemory(c.r) // for the contents
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
 	failed, err := h.carryOut(t)
 	if err != nil {
 		return err

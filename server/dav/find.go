@@ -85,22 +85,45 @@ func (h *Handler) find(c *call) error {
 	if deep < 0 && n.kind == collection {
 		return &davError{http.StatusForbidden, "propfind-finite-depth", nil}
 	}
-	nodes := []node{n}
-	if deep == 1 && n.kind == collection {
-		members, err := h.members(c.r.Context(), c.session, n.place, false)
+	if deep == 0 || n.kind == file {
+		answer, err := h.answerFind(c, q, []node{n})
 		if err != nil {
 			return err
 		}
-		nodes = append(nodes, members...)
+		answer.send(c.w, http.StatusMultiStatus)
+		return nil
 	}
-	return h.answerFind(c, q, nodes)
+	return h.listMembers(c, q, n)
 }
 
-func (h *Handler) answerFind(c *call, q query, nodes []node) error {
+// listMembers lists the properties of a collection and of its members.
+func (h *Handler) listMembers(c *call, q query, n node) error {
+	end, err := h.API.TakeMemory(c.r)
+	if err != nil {
+		return err
+	}
+	defer end()
+	members, err := h.members(c.r.Context(), c.session, n.place, false)
+	if err != nil {
+		return err
+	}
+	answer, err := h.answerFind(c, q, append([]node{n}, members...))
+	if err != nil {
+		return err
+	}
+	if answer.Len() <= maxXML {
+		end() // others need not wait for a client that reads slowly
+	}
+	answer.send(c.w, http.StatusMultiStatus)
+	return nil
+}
+
+// answerFind returns the answer with the properties of nodes: one node, or a collection and its members.
+func (h *Handler) answerFind(c *call, q query, nodes []node) (*xmlWriter, error) {
 	held, err := leasesByPlace(nil), error(nil)
 	if q.wants(nameOf("lockdiscovery")) {
 		if held, err = h.leasesOverAll(c.r.Context(), nodes); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	x := newXML()
@@ -109,7 +132,7 @@ func (h *Handler) answerFind(c *call, q query, nodes []node) error {
 		props := make([][]property, len(some))
 		if q.wantsDead() {
 			if props, err = h.readProps(c.r.Context(), some); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		for i, n := range some {
@@ -118,13 +141,12 @@ func (h *Handler) answerFind(c *call, q query, nodes []node) error {
 			}
 			h.answerNode(x, c.session, q, n, props[i], held.covering(n))
 			if x.Len() > maxAnswer { // after each node, because the names of a request can be long
-				return errTooMany
+				return nil, errTooMany
 			}
 		}
 	}
 	x.close("multistatus")
-	x.send(c.w, http.StatusMultiStatus)
-	return nil
+	return x, nil
 }
 
 // answerNode writes the properties of a node.

@@ -1,13 +1,22 @@
 package httpapi
 
 import (
+	"context"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 )
 
 // bodiesAtOnce is how many large bodies of one address the server has in memory at once. A body is large above maxBody.
 const bodiesAtOnce = 32
+
+const (
+	// turnsAtOnce is how many requests of one address may use much memory at once: up to 128 MiB each.
+	turnsAtOnce = 4
+	// turnWait is how long a request waits for that.
+	turnWait = 5 * time.Second
+)
 
 // ReadContent reads the body of a write. A large body is read only if may returns no error and if the address has not too
 // many such bodies in memory. The caller calls end when it no longer needs the bytes.
@@ -36,6 +45,21 @@ func (a *API) ReadContent(w http.ResponseWriter, r *http.Request, may func() err
 		return nil, nil, bodyError(err)
 	}
 	return data, end, nil
+}
+
+// TakeMemory waits until the request may use much memory besides its body. The caller calls end afterwards. A few requests of one address
+// may do so at once. The others wait, and after turnWait they fail.
+func (a *API) TakeMemory(r *http.Request) (end func(), err error) {
+	ctx, cancel := context.WithTimeout(r.Context(), turnWait)
+	defer cancel()
+	end, ok := a.memory.take(ctx, a.network(r), turnsAtOnce)
+	if ok {
+		return sync.OnceFunc(end), nil
+	}
+	if r.Context().Err() != nil {
+		return nil, context.Cause(r.Context())
+	}
+	return nil, &rateError{1}
 }
 
 // discard reads a refused body without keeping it: many clients read no response before they have sent everything. A client

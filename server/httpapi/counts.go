@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 	"sync"
 )
@@ -30,6 +31,46 @@ func (c *counts) begin(address string, limit int) (end func(), ok bool) {
 			delete(c.of, address)
 		}
 	}, true
+}
+
+// turns lets a limited number of requests of each client address do something at once. The others wait.
+type turns struct {
+	mu sync.Mutex
+	of map[string]*turn
+}
+
+type turn struct {
+	taken chan struct{}
+	users int // those that wait, too
+}
+
+// take waits for a turn, which lasts until the caller calls leave. It returns ok = false if ctx ends first.
+func (t *turns) take(ctx context.Context, address string, limit int) (leave func(), ok bool) {
+	t.mu.Lock()
+	if t.of == nil {
+		t.of = make(map[string]*turn)
+	}
+	own := t.of[address]
+	if own == nil {
+		own = &turn{taken: make(chan struct{}, limit)}
+		t.of[address] = own
+	}
+	own.users++
+	t.mu.Unlock()
+	forget := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if own.users--; own.users == 0 {
+			delete(t.of, address)
+		}
+	}
+	select {
+	case own.taken <- struct{}{}:
+		return func() { <-own.taken; forget() }, true
+	case <-ctx.Done():
+		forget()
+		return nil, false
+	}
 }
 
 var errTooManySockets = &apiError{http.StatusTooManyRequests, "too_many_sockets", "Your network has as many sockets open as it may."}
