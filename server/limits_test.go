@@ -43,6 +43,38 @@ func TestInventedSecretsBringNoAllowance(t *testing.T) {
 	assert.Equal(t, 7, passed)
 }
 
+// A session asks for locks on many long places. Each takes as much of the store as many other locks do, so it counts as many requests.
+func TestALargeLockCountsAsManyRequests(t *testing.T) {
+	t.Parallel()
+	many := make([][]string, 16)
+	for size, passes := range map[int]int{1: 20, 128: 5} {
+		s := start(t, func(c *server.Config) { c.Rate, c.Burst = 0.001, 100 })
+		passed := 0
+		for n := range 20 {
+			for i := range many {
+				many[i] = []string{"documents", strings.Repeat(string(rune('a'+n)), size), strconv.Itoa(i)}
+			}
+			got := s.as(t, "eve").do("POST", "/api/locks", map[string]any{"paths": many})
+			if got.status == http.StatusOK {
+				passed++
+			} else {
+				assertError(t, got, http.StatusTooManyRequests, "rate_limited")
+			}
+		}
+		assert.Equal(t, passes, passed, size)
+	}
+	long := []string{"documents"}
+	for range 14 {
+		long = append(long, strings.Repeat("<", 128))
+	}
+	s := start(t, nil)
+	assert.Equal(t, http.StatusOK, s.as(t, "eve").do("POST", "/api/locks", map[string]any{"paths": [][]string{append(long, "x")}}).status)
+	for i := range many {
+		many[i] = append(long[:len(long):len(long)], strconv.Itoa(i))
+	}
+	assertError(t, s.as(t, "bob").do("POST", "/api/locks", map[string]any{"paths": many[:4]}), http.StatusBadRequest, "invalid_request")
+}
+
 // Only a proxy that is trusted says where a request comes from.
 func TestAddressesBehindAProxy(t *testing.T) {
 	t.Parallel()

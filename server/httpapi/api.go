@@ -307,6 +307,23 @@ func (a *API) allow(s sessions.Session, from string, now time.Time) (retryAfter 
 	return a.limits.Allow(s.HolderID, now)
 }
 
+// countMore counts a request as n further ones of its address, its user and its session.
+func (a *API) countMore(r *http.Request, s sessions.Session, n int) error {
+	now := time.Now()
+	after, ok := a.addresses.AllowN(a.network(r), now, n)
+	if ok && s.User.SignedIn() {
+		after, ok = a.users.AllowN(s.User.Name, now, n)
+	}
+	if ok && !s.New {
+		after, ok = a.limits.AllowN(s.HolderID, now, n)
+	}
+	if !ok {
+		a.Metrics.RateLimited.Inc()
+		return &rateError{after}
+	}
+	return nil
+}
+
 // mayUpgrade checks the origin of a request for a WebSocket, because browsers let any page open one.
 func (a *API) mayUpgrade(r *http.Request) bool {
 	origin := r.Header.Get("Origin")

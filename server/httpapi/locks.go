@@ -13,6 +13,9 @@ import (
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
+// sizeOfOne is the size of a lock, in bytes, for which its request counts as a further one. Otherwise a few hundred locks on long paths would fill the store.
+const sizeOfOne = 2 << 10
+
 func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
 	var body pathsBody
 	if err := readBody(w, r, &body, false); err != nil {
@@ -22,11 +25,17 @@ func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	if err != nil {
 		return err
 	}
+	if err := request.Check(); err != nil {
+		return err
+	}
 	may := a.mayLock
 	if body.TTL == nil {
 		may = a.mayLockWithin
 	}
 	if err := may(s, &request); err != nil {
+		return err
+	}
+	if err := a.countMore(r, s, request.Size()/sizeOfOne); err != nil {
 		return err
 	}
 	if request.Holder, err = holder(s, body.HolderName, r.URL.Query()); err != nil {

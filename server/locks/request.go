@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -147,5 +148,20 @@ func (r Request) normal() (Request, error) {
 		}
 	}
 	r.Paths = merged(r.Paths, r.Mode)
+	if r.Size() > maxSize {
+		return r, &InvalidError{"the paths are too long: their JSON times their number has at most 64 KiB"}
+	}
 	return r, nil
+}
+
+// maxSize is the maximum of [Request.Size].
+const maxSize = 64 << 10
+
+// Size is about the number of bytes that the paths of the lease take in the store: each path is a key, and its value has all paths.
+func (r Request) Size() int {
+	text, err := json.Marshal(r.Paths)
+	if err != nil {
+		panic(err) // strings
+	}
+	return len(r.Paths) * len(text)
 }

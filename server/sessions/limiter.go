@@ -37,10 +37,16 @@ func NewLimiter(perSecond float64, burst int) *Limiter {
 
 // Allow counts a request, or says after how many whole seconds one will be allowed again.
 func (l *Limiter) Allow(key string, now time.Time) (retryAfter int, ok bool) {
-	if l.limit == rate.Inf || l.bucket(key, now).AllowN(now, 1) {
+	return l.AllowN(key, now, 1)
+}
+
+// AllowN is Allow for a request that counts as n, but never as more than the burst.
+func (l *Limiter) AllowN(key string, now time.Time, n int) (retryAfter int, ok bool) {
+	n = min(n, l.burst)
+	if l.limit == rate.Inf || l.bucket(key, now).AllowN(now, n) {
 		return 0, true
 	}
-	return int(math.Ceil(max(1, 1/float64(l.limit)))), false
+	return int(math.Ceil(max(1, float64(n)/float64(l.limit)))), false
 }
 
 // Known reports whether a key has asked lately.
