@@ -44,8 +44,8 @@ func (r *refusal) encoded() []byte {
 }
 
 // view is a state of a room as its participants see it. The part that all of them see alike is encoded once. A
-// participant's message is a copy of it with one piece replaced, so that a message to a thousand participants costs
-// little more than copying.
+// participant's message is that part with one piece replaced, so that a message to a thousand participants costs
+// little more than writing it.
 type view struct {
 	revision int64
 	room     room
@@ -77,15 +77,14 @@ func newView(r room, revision int64) *view {
 	return v
 }
 
-// appendMessage appends the message for one participant. ok is false if the token is not in the room.
-func (v *view) appendMessage(to []byte, token string) (message []byte, ok bool) {
+// message returns the message for one participant, in parts that nobody may change. ok is false if the token is not in the room.
+func (v *view) message(token string) (parts [3][]byte, ok bool) {
 	i, ok := v.index[token]
 	if !ok {
-		return to, false
+		return parts, false
 	}
-	to = append(to, v.common[:v.start[i]]...)
-	to = appendParticipant(to, v.room.Participants[i], true, true)
-	return append(to, v.common[v.end[i]:]...), true
+	own := appendParticipant(nil, v.room.Participants[i], true, true)
+	return [3][]byte{v.common[:v.start[i]], own, v.common[v.end[i]:]}, true
 }
 
 // appendParticipant encodes the public data of a participant. It never includes the token, and includes the answer

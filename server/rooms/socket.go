@@ -133,8 +133,11 @@ func (s *socket) write(ctx context.Context) {
 	}
 }
 
-// buffers are reused for messages made of states. Those of a large room are too large to allocate each time.
+// buffers are reused for messages made of states, up to maxCopied bytes. A copy of a larger one for each slow reader of a large room would
+// take too much memory.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+const maxCopied = 16 << 10
 
 func (s *socket) writeOne(ctx context.Context, message outgoing) error {
 	ctx, cancel := context.WithTimeout(ctx, s.rooms.config.MessageLimit)
@@ -148,14 +151,31 @@ func (s *socket) writeOne(ctx context.Context, message outgoing) error {
 		}
 		return s.expel()
 	}
-	buffer := buffers.Get().(*[]byte)
-	defer buffers.Put(buffer)
-	data, in := message.state.appendMessage((*buffer)[:0], s.token)
-	*buffer = data
+	parts, in := message.state.message(s.token)
 	if !in {
 		return nil
 	}
-	return s.conn.Write(ctx, websocket.MessageText, data)
+	if len(message.state.common) > maxCopied {
+		return s.writeParts(ctx, parts[:])
+	}
+	buffer := buffers.Get().(*[]byte)
+	defer buffers.Put(buffer)
+	*buffer = append(append(append((*buffer)[:0], parts[0]...), parts[1]...), parts[2]...)
+	return s.conn.Write(ctx, websocket.MessageText, *buffer)
+}
+
+// writeParts writes a message in several frames.
+func (s *socket) writeParts(ctx context.Context, parts [][]byte) error {
+	w, err := s.conn.Writer(ctx, websocket.MessageText)
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+	}
+	return w.Close()
 }
 
 // ping sends pings and returns when the client no longer answers, or may no longer be in its room.
