@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,4 +79,37 @@ func TestIntegrityOfModulesOnANetwork(t *testing.T) {
 		tab.MustEval("await hf.close(); null", nil)
 		tab.Close()
 	}
+}
+
+// A module that the import map refuses stays refused when the page loads it again. The browser has no copy of it.
+func TestIntegrityOfAModuleThatIsLoadedAgain(t *testing.T) {
+	t.Parallel()
+	site := pages(t, siteDir)
+	var server *browser.Server
+	server = browser.Serve(t, http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		switch name, fresh := strings.CutPrefix(r.URL.Path, "/fresh/"); {
+		case fresh:
+			site.ServeHTTP(&unstored{out}, &http.Request{Method: "GET", URL: &url.URL{Path: "/" + name}, Header: http.Header{}})
+		case r.URL.Path == "/page":
+			_, _ = out.Write([]byte("<!doctype html><title>integrity</title><link rel=icon href='data:,'><script type=importmap>" + integrityOf(t, server.URL("/fresh/"), "holdfast-host.js") + "</script>"))
+		default:
+			site.ServeHTTP(out, r)
+		}
+	}))
+	w := world{browser.Start(t, quick), server}
+	tab := networkedTab(t, w, "/page", "/fresh/holdfast.js", at("worker", "integrity again"))
+	for range 3 {
+		assert.Equal(t, "load-failed", browser.Get[event](tab, "await failure(hf.inspect())")["code"])
+	}
+	tab.MustEval("await hf.close(); null", nil)
+	tab.Close()
+}
+
+// unstored answers without any file that the browser may keep.
+type unstored struct{ http.ResponseWriter }
+
+func (u *unstored) WriteHeader(status int) {
+	u.Header().Set("Cache-Control", "no-store")
+	u.Header().Del("ETag")
+	u.ResponseWriter.WriteHeader(status)
 }

@@ -79,7 +79,7 @@ var troubles = []struct {
 	{"wasm may not be fetched", "/no-fetch", "/", "", "load-failed", "holdfast.wasm.*connect-src", []string{"connect-src", "Content Security Policy"}},
 	{"wasm may not run", "/no-wasm", "/", "", "unsupported", "wasm-unsafe-eval", []string{"Content Security Policy", "wasm-unsafe-eval"}},
 	{"worker may not run", "/no-worker", "/", "worker", "load-failed", "holdfast-worker.js.*worker-src.*baseURL.*optimizeDeps", []string{"worker-src"}},
-	{"folder not found", "/blank", "/nowhere/", "", "load-failed", "holdfast-(host|page).js.*baseURL right .*/nowhere/", []string{"404"}},
+	{"folder not found", "/blank", "/nowhere/", "", "load-failed", "/nowhere/holdfast-(host|page).js.*baseURL", []string{"404"}},
 	{"worker not found", "/blank", "/noworker/", "worker", "load-failed", "/noworker/holdfast-worker.js.*baseURL.*optimizeDeps", []string{"404"}},
 	{"script broken", "/blank", "/broken/", "", "load-failed", "proxy error page", nil},
 }

@@ -42,6 +42,7 @@ var scenarios = []struct {
 	{"asyncDispose", testDispose},
 	{"AutoSave", testAutoSave},
 	{"AutoSave before the Wasm", testEarly},
+	{"modules again", testModulesAgain},
 	{"AutoSave drafts", testAutoSaveDrafts},
 	{"AutoSave killed", testAutoSaveKilled},
 	{"insecure origin", testInsecure},

@@ -33,6 +33,7 @@ type Site struct {
 const (
 	BlankPage = "/blank"  // an empty page with the prelude
 	OctetBase = "/octet/" // the package again, with the Wasm as application/octet-stream
+	FlakyBase = "/flaky/" // the package again, in any folder below it; its modules are missing when they are asked for the first time
 	probePath = "/probe.js"
 	shoutPath = "/shout.js"
 )
@@ -56,6 +57,7 @@ func Serve(t testing.TB, folder string, api ...http.Handler) *Site {
 		mux.Handle("/api/", handler)
 	}
 	mux.Handle(OctetBase, http.StripPrefix(strings.TrimSuffix(OctetBase, "/"), octet(bundle)))
+	mux.Handle(FlakyBase, flaky(bundle))
 	mux.HandleFunc(BlankPage, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, "text/html; charset=utf-8", []byte("<!doctype html><title>blank</title>"+
 			"<link rel=icon href='data:,'><script type=module src=/prelude.js></script>"))
@@ -130,6 +132,20 @@ func octet(next http.Handler) http.Handler {
 		if path.Ext(r.URL.Path) == ".wasm" {
 			header.Set("Content-Type", "application/octet-stream")
 		}
+	})
+}
+
+// flaky serves files in any folder. The modules that a page loads by itself are not found at first.
+func flaky(next http.Handler) http.Handler {
+	var asked sync.Map
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := path.Base(r.URL.Path)
+		if _, again := asked.LoadOrStore(r.URL.Path, true); !again && strings.HasPrefix(name, "holdfast-") {
+			http.NotFound(w, r)
+			return
+		}
+		r.URL.Path = "/" + name
+		next.ServeHTTP(w, r)
 	})
 }
 

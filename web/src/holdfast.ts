@@ -3,7 +3,7 @@
 
 import type * as Contract from "../holdfast";
 import "./dispose";
-import { beforeClose, deadline, inTime, limitOf, loadedWithin } from "./deadline";
+import { beforeClose, deadline, inTime, limitOf, loadedWithin, within } from "./deadline";
 import { revived } from "./events";
 import { asError, AutoSaveError, problem, ProjectLockError } from "./errors";
 import { Handle } from "./handle";
@@ -86,41 +86,31 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
   }
 
   #begin(): Promise<SharedHost> {
-    return new Promise((resolve, reject) => this.#load(resolve, (why) => {
-      const error = typeof why === "string" ? problem("unsupported", `the Go runtime did not start: ${why}`) : asError(why);
-      if (error.retryable) this.#starting = undefined;
-      else this.#finish(this.#over = error as ProjectLockError);
-      reject(error);
-    }));
-  }
-
-  #load(resolve: (host: SharedHost) => void, reject: (why: unknown) => void): void {
-    const attempt = new AbortController(), { signal } = attempt;
-    this.#ended.signal.addEventListener("abort", () => attempt.abort(), { signal });
-    const failed = (why: unknown): void => {
-      if (signal.aborted) return;
-      attempt.abort();
-      reject(why);
-    };
-    const limit = setTimeout(() => {
-      failed(tooSlow());
-      loadLimitMs = 120_000;
-    }, loadLimitMs);
-    signal.addEventListener("abort", () => clearTimeout(limit));
-    const keptMs = 200; // after a call, the worker may have the file of locks open so long: twice the time in opfs/tables.js
-    // In the back/forward cache nothing runs: other pages would wait for the locks of this one, and for the file of locks if it is open.
+    const attempt = new AbortController(), signal = AbortSignal.any([this.#ended.signal, attempt.signal]);
+    // In the back/forward cache nothing runs: other pages would wait for the locks of this one, and for the file of locks if it is open. The
+    // worker may have it open for 200 ms after a call: twice the time in opfs/tables.js.
     addEventListener("pagehide", ({ persisted }) => {
-      if (persisted && (this.#holds || performance.now() - this.#used < keptMs)) this.#host?.sleep();
+      if (persisted && (this.#holds || performance.now() - this.#used < 200)) this.#host?.sleep();
     }, { signal });
-    this.#start({ // a replaced one may still report events
-      event: (e) => signal.aborted || this.#dispatch(e),
-      died: (why, replace) => signal.aborted || (this.#host ? this.#died(why, replace) : failed(replace && this.#mayReplace() ? problem("load-failed", `${why}; try again`) : why)),
-      slept: () => this.#sleep(),
-      writes: (journal) => { this.#write = journal; },
-    }, signal).then((host) => {
-      clearTimeout(limit);
-      if (!signal.aborted) resolve(this.#host = host);
-    }, failed);
+    return new Promise((resolve, reject) => {
+      const failed = (why: unknown): void => {
+        if (signal.aborted) return;
+        attempt.abort();
+        const error = asError(typeof why === "string" ? `the Go runtime did not start: ${why}` : why);
+        if (error.retryable) this.#starting = undefined;
+        else this.#finish(this.#over = error as ProjectLockError);
+        reject(error);
+      };
+      within(this.#start({ // a replaced one may still report events
+        event: (e) => signal.aborted || this.#dispatch(e),
+        died: (why, replace) => signal.aborted || (this.#host ? this.#died(why, replace) : failed(replace && this.#mayReplace() ? problem("load-failed", `${why}; try again`) : why)),
+        slept: () => this.#sleep(),
+        writes: (journal) => { this.#write = journal; },
+      }, signal), loadLimitMs, () => {
+        if (!signal.aborted) loadLimitMs = 120_000;
+        return tooSlow();
+      }).then((host) => { if (!signal.aborted) resolve(this.#host = host); }, failed);
+    });
   }
 
   readonly #loads = (): boolean => !this.#host && !this.#over;
@@ -215,15 +205,11 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
 
   /** The promise, or the end of this Holdfast if that comes first. */
   #settling<T>(promise: Promise<T>, operation?: Contract.Operation): Promise<T> {
-    return new Promise((resolve, reject) => {
-      if (this.#over) reject(this.#over); // in the page host, the call itself may have ended it
-      this.#pending.add(reject);
-      this.#used = performance.now();
-      promise.then(resolve, (failure: unknown) => reject(this.#over ?? asError(failure, operation))).finally(() => {
-        this.#pending.delete(reject);
-        this.#used = performance.now();
-      });
-    });
+    const used = (): void => { this.#used = performance.now(); };
+    const settled = promise.catch((failure: unknown) => { throw this.#over ?? asError(failure, operation); }).finally(used);
+    used();
+    settled.catch(() => undefined);
+    return this.#untilOver(() => settled); // in the page host, the call itself may have ended it
   }
 
   /** Asks the browser for a lock; the end of this Holdfast ends the request and releases the lock. */

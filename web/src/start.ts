@@ -12,23 +12,26 @@ import { startDirect } from "./start-script";
 /** import(), with a comment for bundlers, which cannot follow it: web/build replaces the name, since a minified module has no comments. */
 declare const importWithoutABundlerLooking: (url: string) => Promise<unknown>;
 
-/** How long a module may take to load. */
-const moduleMs = 30_000;
+/** The URLs of modules whose download has failed, with one character more: Firefox asks for each URL only once. */
+const next: Record<string, string | undefined> = {};
 
 /**
  * Loads a module of the package from baseURL, or the one beside this module: bundlers look for import() with a literal. Rejects if it takes
- * too long. The browser goes on with the download, and the next call waits for that.
+ * longer than 30 s. The browser goes on with the download, and the next call waits for that.
  */
-export const loaded = (baseURL: URL | undefined, name: string, beside: () => Promise<unknown>): Promise<unknown> =>
-  within((baseURL ? importWithoutABundlerLooking(new URL(`holdfast-${name}.js`, baseURL).href) : beside()).catch(({ message }: Error) => {
-    throw problem("load-failed", `${message}; ${baseURL ? `is baseURL right (${baseURL})? ` : ""}try again`);
-  }), moduleMs, tooSlow);
+export const loaded = (baseURL: URL | undefined, name: string, beside: () => Promise<unknown>): Promise<unknown> => {
+  const key = baseURL + name, url = next[key] ?? (baseURL && new URL(`holdfast-${name}.js`, baseURL).href);
+  return within((url ? importWithoutABundlerLooking(url) : beside()).catch(({ message }: Error) => {
+    if (!globalThis.document?.querySelector("[type=importmap]")) next[key] = /http\S+$/.exec(message + "#")?.[0]; // an import map may have a hash for the first URL only
+    throw problem("load-failed", `${message}; try again, or check baseURL`);
+  }), 30_000, tooSlow);
+};
 
 /** Loads the module that runs Go in the page, unless it is loaded already: a service worker may not import() anything. */
 async function page(baseURL: URL | undefined): Promise<typeof import("./page").startPage> {
   const already = (globalThis as Record<symbol, unknown>)[pageKey];
   if (already) return already as typeof import("./page").startPage;
-  if ("ServiceWorkerGlobalScope" in globalThis) throw problem("unsupported", "a service worker must import holdfast-page.js beside holdfast.js");
+  if ("ServiceWorkerGlobalScope" in globalThis) throw problem("unsupported", "a service worker must import holdfast-page.js");
   const module = loaded(baseURL, "page", () => import("./holdfast-page.js")) as Promise<typeof import("./page")>;
   return (await module).startPage;
 }
