@@ -75,3 +75,33 @@ func TestNoLockForAFlushOfACachedPage(t *testing.T) {
 	tab.WaitFor("result === 'saved'", browser.Limit)
 	quiet(t, tab)
 }
+
+// A page returns from the cache, and the file storage answers nothing for ten seconds. Go calls it unsupported, but it may answer later.
+func TestReturnToSilentStorage(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	tab := w.earlyTab(t, named("worker", "return to silence", "Ann"))
+	tab.MustEval(`
+		edits()
+		globalThis.refusals = 1
+		globalThis.refused = false
+		null`, nil)
+	tab.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+	tab.MustEval("type('typed'); await autosave.flushNow(); null", nil)
+	tab.MustEval(`
+		const {postMessage} = Worker.prototype
+		Worker.prototype.postMessage = function (message, ...more) {
+			if (message.method !== 'autosave' || refusals-- <= 0) return postMessage.call(this, message, ...more)
+			setTimeout(() => { refused = true; this.onmessage({data: {kind: 'error', id: message.id, reason: {code: 'unsupported', operation: 'acquire', retryable: false, message: 'planted'}}}) })
+		}
+		null`, nil)
+	tab.MustEval(asHidden, nil)
+	tab.MustEval(asShown, nil)
+	tab.WaitFor("refused", browser.Limit)
+	if err := tab.Wait("!autosave.readOnly && autosave.lease", browser.Limit/4); err != nil {
+		t.Errorf("the page is read-only for good: %v", err)
+	}
+	tab.MustEval("type(' on'); await autosave.flushNow(); null", nil)
+	assert.Equal(t, "typed on", browser.Get[string](tab, "await current()"))
+	quiet(t, tab)
+}

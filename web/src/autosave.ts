@@ -375,9 +375,10 @@ export class AutoSave implements Saver {
       this.#journal.pause(false, false);
     } catch (failure) {
       const lastError = this.#wire.error(failure);
-      this.#became({ lastError });
-      if (lastError.retryable) await after(againMs); // a download has failed, for example
-      else if (this.#crashes === crashes) return;
+      if (this.#state.now.lastError !== lastError) { // otherwise the runtime has ended: each call rejects with the same object
+        this.#became({ lastError });
+        await after(againMs);
+      } else if (this.#crashes === crashes) return;
     }
     await this.#wake(); // unless it is awake: the runtime may have died meanwhile
   }
