@@ -271,7 +271,8 @@ export class AutoSave implements Saver {
       this.#restoring.catch(() => this.markDirty()); // the page keeps its text
       return;
     }
-    this.#snapshots.saved(draft, number, generation.id);
+    if (draft !== this.#snapshots.draft) return; // a draft of another page, with numbers of its own
+    this.#snapshots.saved(number, generation.id);
     this.#journal.saved(draft, number);
   }
 

@@ -144,9 +144,8 @@ export class PageSnapshots {
     return this.#served = snapshot;
   }
 
-  /** A generation was made of a snapshot. */
-  saved(draft: string, number: number, generation: string): void {
-    if (draft !== this.draft) return;
+  /** A generation was made of a snapshot of the present draft. */
+  saved(number: number, generation: string): void {
     const snapshot = this.#given.find((one) => one.number === number);
     this.#given = this.#given.filter((one) => one.number > number);
     if (snapshot) this.#savedMarks = Math.max(this.#savedMarks, snapshot.marks);
