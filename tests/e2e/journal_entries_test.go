@@ -37,3 +37,32 @@ func TestTextIsKeptAfterAnotherPagesDraftBecameTheContent(t *testing.T) {
 	tab.WaitFor("Object.values(localStorage).some(value => value.includes('"+word+"'))", browser.Limit)
 	tab.MustEval("await hf.close(); null", nil)
 }
+
+// A page loses the lock, and another page makes its draft the content. The first page keeps its text once more as it is hidden, and then loads
+// that content. Its text is no draft any more: a later page does not merge it again.
+func TestAdoptedTextIsNotMergedLater(t *testing.T) {
+	t.Parallel()
+	const options = "{debounceMs: 60000, idleMs: 60000, maxGenerations: 1, merge: c => { merges.push(decode(c.mine)); return decode(c.theirs) + decode(c.mine) }}"
+	eachHost(t, func(t *testing.T, host string) {
+		w := open(t, quick)
+		root := "adopted " + host
+		ann, ben := w.tab(t, named(host, root, "Ann")), w.tab(t, named(host, root, "Ben"))
+		for _, tab := range []*browser.Tab{ann, ben} {
+			tab.MustEval(endings.Editing, nil)
+			tab.MustEval("globalThis.merges = []; await edit("+options+"); null", nil)
+		}
+		ann.MustEval("type('one'); await autosave.flushNow(); type(', mine'); null", nil)
+		ben.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
+		ann.WaitFor("heard('readonly').length === 1 && autosave.state().drafts === 1", browser.Limit)
+		ben.MustEval("await lease.release(); null", nil)
+		ben.WaitFor("!autosave.readOnly && text === 'one, mine'", browser.Limit)
+		ann.MustEval("document.dispatchEvent(new Event('freeze')); null", nil)
+		ben.MustEval("type(', theirs'); await autosave.flushNow(); await hf.close(); null", nil)
+		ann.WaitFor("!autosave.readOnly && text === 'one, mine, theirs'", browser.Limit)
+		ann.MustEval("type('!'); await autosave.flushNow(); await autosave.dispose(); await edit("+options+"); null", nil)
+		ann.WaitFor("!autosave.readOnly", browser.Limit)
+		assert.Equal(t, "one, mine, theirs!", browser.Get[string](ann, "text"))
+		assert.Empty(t, browser.Get[[]string](ann, "merges"))
+		ann.MustEval("await hf.close(); null", nil)
+	})
+}

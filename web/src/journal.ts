@@ -125,7 +125,7 @@ export class Journal {
     this.#drop(snapshot.draft, snapshot.number);
   }
 
-  #drop(draft: string, number: number): void {
+  #drop(draft: string, number: number): undefined {
     if (!this.#kept || this.#kept > number) return;
     this.#kept = 0;
     rescue.drop(this.folder, draft, number);
@@ -203,7 +203,7 @@ export class Journal {
   leave(cause: string): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const snapshot = this.current ? undefined : this.#snapshots.take(); // otherwise Go has sealed it, or another page has adopted it already
+    const snapshot = this.current ? this.#drop(this.#snapshots.draft, this.#kept) : this.#snapshots.take(); // otherwise Go has sealed it, or another page has adopted it already
     // An editor may mark the preview that it loads. A journalled text is a draft in any case.
     if (snapshot && (this.#stored || this.#flying[0] || this.#kept || snapshot.text !== this.#snapshots.baseText)) {
       this.#keep(snapshot);
