@@ -1,10 +1,12 @@
 package docs
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,7 +21,7 @@ var (
 	folder   = regexp.MustCompile("`(tests/\\w+)`")
 )
 
-// A measured table that stands on two pages has the same figures on both.
+// A figure that stands on two pages is the same on both.
 func TestComparisonShowsTheFiguresOfThePerformancePage(t *testing.T) {
 	tables := regexp.MustCompile(`(?s)<!-- (\w+), measured -->.*?<!-- end of \w+ -->`)
 	performance, err := os.ReadFile("../../docs/performance.md")
@@ -31,6 +33,11 @@ func TestComparisonShowsTheFiguresOfThePerformancePage(t *testing.T) {
 	for _, table := range shown {
 		assert.Contains(t, string(performance), table)
 	}
+	measured := regexp.MustCompile(`\| size \| Wasm, brotli 11 \| ([\d.]+) KB`).FindSubmatch(performance)
+	require.NotNil(t, measured)
+	size, err := strconv.ParseFloat(string(measured[1]), 64)
+	require.NoError(t, err)
+	assert.Contains(t, string(comparison), fmt.Sprintf("%.0f KB of Wasm", size))
 }
 
 // Every link target and every test name in the documentation exists.
