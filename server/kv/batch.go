@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
@@ -194,22 +197,22 @@ func refused(err error) bool {
 
 // send runs one transaction.
 func (s *Store) send(ctx context.Context, txn Txn) (Result, error) {
-	response, err := s.client.Txn(ctx).If(compares(txn.If)...).Then(bare(txn.Then)...).Else(bare(txn.Else)...).Commit()
+	response, err := s.carryOut(ctx, txn.request())
 	if err != nil {
-		return Result{}, plainError(err)
+		return Result{}, err
 	}
 	return resultOf(response.Succeeded, response.Header.Revision, response.Responses), nil
 }
 
 // together runs independent transactions as one, each with its own conditions.
 func (s *Store) together(ctx context.Context, txns []Txn) ([]Result, error) {
-	ops := make([]clientv3.Op, len(txns))
+	whole := &pb.TxnRequest{Success: make([]*pb.RequestOp, len(txns))}
 	for i, txn := range txns {
-		ops[i] = clientv3.OpTxn(compares(txn.If), bare(txn.Then), bare(txn.Else))
+		whole.Success[i] = &pb.RequestOp{Request: &pb.RequestOp_RequestTxn{RequestTxn: txn.request()}}
 	}
-	response, err := s.client.Txn(ctx).Then(ops...).Commit()
+	response, err := s.carryOut(ctx, whole)
 	if err != nil {
-		return nil, plainError(err)
+		return nil, err
 	}
 	results := make([]Result, len(txns))
 	for i, r := range response.Responses {
@@ -217,4 +220,15 @@ func (s *Store) together(ctx context.Context, txns []Txn) ([]Result, error) {
 		results[i] = resultOf(own.GetSucceeded(), response.Header.Revision, own.GetResponses())
 	}
 	return results, nil
+}
+
+// callOptions are those that etcd's client gives its own calls.
+var callOptions = []grpc.CallOption{grpc.WaitForReady(true), grpc.MaxCallSendMsgSize(2 << 20), grpc.MaxCallRecvMsgSize(math.MaxInt32)}
+
+func (s *Store) carryOut(ctx context.Context, r *pb.TxnRequest) (*pb.TxnResponse, error) {
+	response, err := s.txns.Txn(ctx, r, callOptions...)
+	if err != nil {
+		return nil, plainError(clientv3.ContextError(ctx, err))
+	}
+	return response, nil
 }

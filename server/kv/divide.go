@@ -3,8 +3,6 @@ package kv
 import (
 	"bytes"
 	"slices"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 const (
@@ -21,10 +19,10 @@ func (t Txn) combines() bool {
 	changes := false
 	for _, list := range [2][]Op{t.Then, t.Else} {
 		for _, o := range list {
-			if o.op.IsDelete() && len(o.op.RangeBytes()) > 0 {
+			if len(o.request.GetRequestDeleteRange().GetRangeEnd()) > 0 {
 				return false
 			}
-			changes = changes || !o.op.IsGet()
+			changes = changes || !o.reads()
 		}
 	}
 	return changes && t.size() <= maxShared
@@ -38,12 +36,12 @@ func (t Txn) puts() bool {
 // size is a little more than the size of the transaction's request in bytes.
 func (t Txn) size() (n int) {
 	for _, c := range t.If {
-		compared := c.cmp.GetCompare()
-		n += perKey + len(compared.Key) + len(compared.RangeEnd) + len(compared.GetValue())
+		n += perKey + len(c.compare.Key) + len(c.compare.RangeEnd) + len(c.compare.GetValue())
 	}
 	for _, list := range [2][]Op{t.Then, t.Else} {
 		for _, o := range list {
-			n += perKey + len(o.op.KeyBytes()) + len(o.op.RangeBytes()) + len(o.op.ValueBytes())
+			first, end := o.span()
+			n += perKey + len(first) + len(end) + len(o.request.GetRequestPut().GetValue())
 		}
 	}
 	return n
@@ -93,8 +91,7 @@ func independent(parts []*part) (together, alone []*part) {
 			writes = append(writes, span{first: []byte("\x00" + p.Apart), part: i}) // no key begins like this
 		}
 		for _, c := range p.If {
-			compared := c.cmp.GetCompare()
-			reads = append(reads, span{compared.Key, compared.RangeEnd, i})
+			reads = append(reads, span{c.compare.Key, c.compare.RangeEnd, i})
 		}
 		for _, list := range [2][]Op{p.Then, p.Else} {
 			reads, writes = footprint(list, i, reads, writes)
@@ -127,8 +124,9 @@ func independent(parts []*part) (together, alone []*part) {
 
 func footprint(ops []Op, part int, reads, writes []span) (r, w []span) {
 	for _, o := range ops {
-		s := span{o.op.KeyBytes(), o.op.RangeBytes(), part}
-		if o.op.IsGet() {
+		first, end := o.span()
+		s := span{first, end, part}
+		if o.reads() {
 			reads = append(reads, s)
 		} else {
 			writes = append(writes, s)
@@ -156,20 +154,4 @@ func (s span) contains(key []byte) bool {
 		return bytes.Equal(key, s.first)
 	}
 	return string(s.end) == "\x00" || bytes.Compare(key, s.end) < 0
-}
-
-func bare(ops []Op) []clientv3.Op {
-	list := make([]clientv3.Op, len(ops))
-	for i, o := range ops {
-		list[i] = o.op
-	}
-	return list
-}
-
-func compares(list []Cond) []clientv3.Cmp {
-	conditions := make([]clientv3.Cmp, len(list))
-	for i, c := range list {
-		conditions[i] = c.cmp
-	}
-	return conditions
 }

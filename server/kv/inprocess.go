@@ -21,6 +21,11 @@ func inProcess(s *etcdserver.EtcdServer) *clientv3.Client {
 	return client
 }
 
+// txnsOf returns a client that sends transactions to the server directly.
+func txnsOf(s *etcdserver.EtcdServer) pb.KVClient {
+	return adapter.KvServerToKvClient(v3rpc.NewQuotaKVServer(s))
+}
+
 // queuedWatches puts a queue between the watch requests of the client and a server in this process.
 //
 // etcd's own pipe has no buffer. Its client sends one request at a time and reads no answer meanwhile. Its server

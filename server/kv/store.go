@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -22,7 +23,8 @@ import (
 // Store is an open store. Its methods may be called from any goroutine.
 type Store struct {
 	client   *clientv3.Client
-	embedded *embedded // nil with an external cluster
+	txns     pb.KVClient // carries out transactions
+	embedded *embedded   // nil with an external cluster
 	endpoint string
 	timeout  time.Duration
 	shared   bool                                  // with a prefix, in a cluster that others use too
@@ -88,16 +90,20 @@ func connect(c Config, endpoints []string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	txns := clientv3.RetryKVClient(client)
 	if c.Prefix != "" {
+		txns = prefixed{txns, c.Prefix}
 		client.KV = namespace.NewKV(client.KV, c.Prefix)
 		client.Watcher = namespace.NewWatcher(client.Watcher, c.Prefix)
 	}
 	dial := func(endpoint string) (*Store, error) { return connect(c, []string{endpoint}) }
-	return &Store{client: client, endpoint: endpoints[0], timeout: c.Timeout, shared: c.Prefix != "", dial: dial}, nil
+	return &Store{client: client, txns: txns, endpoint: endpoints[0], timeout: c.Timeout, shared: c.Prefix != "", dial: dial}, nil
 }
 
-// Over returns a store that uses the caller's client; [Store.Close] closes that client.
-func Over(client *clientv3.Client) *Store { return &Store{client: client, timeout: defaultTimeout} }
+// Over returns a store that uses the caller's client, and sends transactions through txns. [Store.Close] closes the client.
+func Over(client *clientv3.Client, txns pb.KVClient) *Store {
+	return &Store{client: client, txns: txns, timeout: defaultTimeout}
+}
 
 // Close ends every watch and lease of this store, and the embedded etcd. Committed changes stay. A second Close does
 // nothing.

@@ -79,36 +79,54 @@ func TestReads(t *testing.T) {
 }
 
 func TestConditions(t *testing.T) {
-	s := kvtest.Open(t)
-	put(t, s, "there", "1")
-	there, _, err := s.Get(t.Context(), "there")
-	require.NoError(t, err)
-	newer := put(t, s, "there", "2")
-	put(t, s, "dir/b", "")
+	everyWay(t, func(t *testing.T, s *kv.Store) {
+		put(t, s, "there", "1")
+		there, _, err := s.Get(t.Context(), "there")
+		require.NoError(t, err)
+		newer := put(t, s, "there", "2")
+		put(t, s, "dir/b", "")
 
-	for name, c := range map[string]struct {
-		cond kv.Cond
-		want bool
-	}{
-		"absent":                     {kv.Absent("nothing"), true},
-		"absent, but there":          {kv.Absent("there"), false},
-		"exists":                     {kv.Exists("there"), true},
-		"exists, but absent":         {kv.Exists("nothing"), false},
-		"unchanged, but changed":     {kv.Unchanged(there), false},
-		"changed at":                 {kv.ChangedAt("there", newer), true},
-		"created at":                 {kv.CreatedAt("there", there.Created), true},
-		"created at, another":        {kv.CreatedAt("there", newer), false},
-		"created at 0, absent":       {kv.CreatedAt("nothing", 0), false},
-		"none under":                 {kv.NoneUnder("nowhere/"), true},
-		"none under, but one":        {kv.NoneUnder("dir/"), false},
-		"none between, before it":    {kv.NoneBetween("dir/", "dir/b"), true},
-		"none between, after it":     {kv.NoneBetween("dir/c", "dir0"), true},
-		"none between, but the last": {kv.NoneBetween("dir/a", "dir/c"), false},
-	} {
-		r, err := s.Commit(t.Context(), kv.Txn{If: []kv.Cond{c.cond}})
-		require.NoError(t, err, name)
-		assert.Equal(t, c.want, r.Held, name)
-	}
+		for name, c := range map[string]struct {
+			cond kv.Cond
+			want bool
+		}{
+			"absent":                     {kv.Absent("nothing"), true},
+			"absent, but there":          {kv.Absent("there"), false},
+			"exists":                     {kv.Exists("there"), true},
+			"exists, but absent":         {kv.Exists("nothing"), false},
+			"unchanged, but changed":     {kv.Unchanged(there), false},
+			"changed at":                 {kv.ChangedAt("there", newer), true},
+			"created at":                 {kv.CreatedAt("there", there.Created), true},
+			"created at, another":        {kv.CreatedAt("there", newer), false},
+			"created at 0, absent":       {kv.CreatedAt("nothing", 0), false},
+			"none under":                 {kv.NoneUnder("nowhere/"), true},
+			"none under, but one":        {kv.NoneUnder("dir/"), false},
+			"none between, before it":    {kv.NoneBetween("dir/", "dir/b"), true},
+			"none between, after it":     {kv.NoneBetween("dir/c", "dir0"), true},
+			"none between, but the last": {kv.NoneBetween("dir/a", "dir/c"), false},
+		} {
+			r, err := s.Commit(t.Context(), kv.Txn{If: []kv.Cond{c.cond}})
+			require.NoError(t, err, name)
+			assert.Equal(t, c.want, r.Held, name)
+		}
+	})
+}
+
+// In a store with a prefix, a range without an end has only the keys of this store.
+func TestARangeWithoutAnEndStaysUnderThePrefix(t *testing.T) {
+	cluster := kvtest.Open(t)
+	s := kvtest.Sharing(t, cluster, "app")
+	put(t, cluster, "apq", "of others")
+	r, err := s.Commit(t.Context(), kv.Txn{If: []kv.Cond{kv.NoneUnder("")}, Then: []kv.Op{kv.Put("a", nil), kv.ReadUnder("")}})
+	require.NoError(t, err)
+	require.True(t, r.Held)
+	assert.Equal(t, [][]kv.Entry{{{Key: "a", Created: r.Revision, Modified: r.Revision}}}, r.Reads)
+	_, err = s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.DeleteUnder("")}})
+	require.NoError(t, err)
+	left, _, err := cluster.Range(t.Context(), "ap")
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	assert.Equal(t, "apq", left[0].Key)
 }
 
 func TestCommitReadsAndDeletes(t *testing.T) {

@@ -11,15 +11,12 @@ import (
 )
 
 // Cond is a condition of a transaction.
-type Cond struct{ cmp clientv3.Cmp }
+type Cond struct{ compare *pb.Compare }
 
-// created compares the revision that created a key, with 0 for a key that does not exist. It fills etcd's comparison in
-// place, since each of the client's functions would copy it by reflection.
-func created(key string, result pb.Compare_CompareResult, revision int64) (c Cond) {
-	compared := c.cmp.GetCompare()
-	compared.Key, compared.Target, compared.Result = []byte(key), pb.Compare_CREATE, result
-	compared.TargetUnion = &pb.Compare_CreateRevision{CreateRevision: revision}
-	return c
+// created compares the revision that created a key, with 0 for a key that does not exist.
+func created(key string, result pb.Compare_CompareResult, revision int64) Cond {
+	return Cond{&pb.Compare{Key: []byte(key), Target: pb.Compare_CREATE, Result: result,
+		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: revision}}}
 }
 
 // Absent holds if the key does not exist.
@@ -34,7 +31,7 @@ func NoneUnder(prefix string) Cond { return NoneBetween(prefix, clientv3.GetPref
 // NoneBetween holds if no key exists from first, inclusive, to end, exclusive.
 func NoneBetween(first, end string) Cond {
 	c := Absent(first)
-	c.cmp.GetCompare().RangeEnd = []byte(end)
+	c.compare.RangeEnd = []byte(end)
 	return c
 }
 
@@ -42,11 +39,8 @@ func NoneBetween(first, end string) Cond {
 func Unchanged(e Entry) Cond { return ChangedAt(e.Key, e.Modified) }
 
 // ChangedAt holds if revision is the last one that changed the key. Revision 0 holds for a key that does not exist.
-func ChangedAt(key string, revision int64) (c Cond) {
-	compared := c.cmp.GetCompare()
-	compared.Key, compared.Target = []byte(key), pb.Compare_MOD
-	compared.TargetUnion = &pb.Compare_ModRevision{ModRevision: revision}
-	return c
+func ChangedAt(key string, revision int64) Cond {
+	return Cond{&pb.Compare{Key: []byte(key), Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: revision}}}
 }
 
 // CreatedAt holds if the key exists and revision created it. It never holds for 0.
@@ -58,56 +52,81 @@ func CreatedAt(key string, revision int64) Cond {
 }
 
 // Holds holds if the key exists and has this value.
-func Holds(key string, value []byte) (c Cond) {
-	compared := c.cmp.GetCompare()
-	compared.Key, compared.Target = []byte(key), pb.Compare_VALUE
-	compared.TargetUnion = &pb.Compare_Value{Value: value}
-	return c
+func Holds(key string, value []byte) Cond {
+	return Cond{&pb.Compare{Key: []byte(key), Target: pb.Compare_VALUE, TargetUnion: &pb.Compare_Value{Value: value}}}
 }
 
-// Op is an operation of a transaction.
-type Op struct{ op clientv3.Op }
+// Op is an operation of a transaction, in the form in which etcd receives it. The client's own form would be copied several times.
+type Op struct{ request *pb.RequestOp }
 
-// Put sets a key. An existing key keeps the revision that created it.
-func Put(key string, value []byte) Op { return Op{clientv3.OpPut(key, string(value))} }
+// Put sets a key. An existing key keeps the revision that created it. The caller does not change the value afterwards.
+func Put(key string, value []byte) Op { return put(&pb.PutRequest{Key: []byte(key), Value: value}) }
 
 // PutBound sets a key that is deleted when the lease ends.
 func PutBound(key string, value []byte, lease *Lease) Op {
-	return Op{clientv3.OpPut(key, string(value), clientv3.WithLease(lease.id))}
+	return put(&pb.PutRequest{Key: []byte(key), Value: value, Lease: int64(lease.id)})
 }
 
 // PutKept sets an existing key, which keeps its lease.
 func PutKept(key string, value []byte) Op {
-	return Op{clientv3.OpPut(key, string(value), clientv3.WithIgnoreLease())}
+	return put(&pb.PutRequest{Key: []byte(key), Value: value, IgnoreLease: true})
+}
+
+func put(r *pb.PutRequest) Op {
+	return Op{&pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: r}}}
 }
 
 // Delete removes a key. A missing key is no error.
-func Delete(key string) Op { return Op{clientv3.OpDelete(key)} }
+func Delete(key string) Op { return remove(&pb.DeleteRangeRequest{Key: []byte(key)}) }
 
 // DeleteUnder removes every key that begins with prefix.
-func DeleteUnder(prefix string) Op { return Op{clientv3.OpDelete(prefix, clientv3.WithPrefix())} }
+func DeleteUnder(prefix string) Op {
+	return remove(&pb.DeleteRangeRequest{Key: []byte(prefix), RangeEnd: []byte(clientv3.GetPrefixRangeEnd(prefix))})
+}
+
+func remove(r *pb.DeleteRangeRequest) Op {
+	return Op{&pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: r}}}
+}
 
 // Read reads one key. [Result.Reads] contains its entry.
-func Read(key string) Op { return Op{clientv3.OpGet(key)} }
+func Read(key string) Op { return read(&pb.RangeRequest{Key: []byte(key)}) }
 
 // ReadUnder reads every key that begins with prefix, in the order of the keys.
-func ReadUnder(prefix string) Op { return Op{clientv3.OpGet(prefix, clientv3.WithPrefix())} }
+func ReadUnder(prefix string) Op { return ReadSomeUnder(prefix, 0) }
 
-// ReadSomeUnder is ReadUnder for at most the first limit keys.
+// ReadSomeUnder is ReadUnder for at most the first limit keys. Limit 0 means all.
 func ReadSomeUnder(prefix string, limit int64) Op {
-	return Op{clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithLimit(limit))}
+	return ReadBetween(prefix, clientv3.GetPrefixRangeEnd(prefix), limit)
 }
 
 // ReadBetween reads at most limit keys from first, inclusive, to end, exclusive, in order.
 func ReadBetween(first, end string, limit int64) Op {
-	return Op{clientv3.OpGet(first, clientv3.WithRange(end), clientv3.WithLimit(limit))}
+	return read(&pb.RangeRequest{Key: []byte(first), RangeEnd: []byte(end), Limit: limit})
+}
+
+func read(r *pb.RangeRequest) Op {
+	return Op{&pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: r}}}
 }
 
 // Key is the key of the operation, or the first key of its range.
-func (o Op) Key() string { return string(o.op.KeyBytes()) }
+func (o Op) Key() string { first, _ := o.span(); return string(first) }
 
 // Puts reports whether the operation sets a key.
-func (o Op) Puts() bool { return o.op.IsPut() }
+func (o Op) Puts() bool { return o.request.GetRequestPut() != nil }
+
+func (o Op) reads() bool { return o.request.GetRequestRange() != nil }
+
+// span returns the key of the operation, or its first key and the end of its range.
+func (o Op) span() (first, end []byte) {
+	switch r := o.request.Request.(type) {
+	case *pb.RequestOp_RequestRange:
+		return r.RequestRange.Key, r.RequestRange.RangeEnd
+	case *pb.RequestOp_RequestDeleteRange:
+		return r.RequestDeleteRange.Key, r.RequestDeleteRange.RangeEnd
+	default:
+		return o.request.GetRequestPut().GetKey(), nil
+	}
+}
 
 // Txn is a transaction. If all conditions hold, Then runs; otherwise Else runs.
 type Txn struct {
@@ -116,6 +135,23 @@ type Txn struct {
 	Else []Op
 	// Apart, if it is not empty, is a name. Transactions with the same name never share a revision.
 	Apart string
+}
+
+// request is the transaction in the form in which etcd receives it.
+func (t Txn) request() *pb.TxnRequest {
+	r := &pb.TxnRequest{Compare: make([]*pb.Compare, len(t.If)), Success: requests(t.Then), Failure: requests(t.Else)}
+	for i, c := range t.If {
+		r.Compare[i] = c.compare
+	}
+	return r
+}
+
+func requests(ops []Op) []*pb.RequestOp {
+	list := make([]*pb.RequestOp, len(ops))
+	for i, o := range ops {
+		list[i] = o.request
+	}
+	return list
 }
 
 // Result is the result of a transaction.

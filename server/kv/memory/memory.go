@@ -46,7 +46,7 @@ func (s *Store) Client(link Link) *kv.Store {
 	c := &connection{store: s, link: link, life: client.Ctx()}
 	client.KV = clientv3.NewKVFromKVClient(c, client)
 	client.Lease, client.Watcher = leases{c}, watcher{c}
-	return kv.Over(client)
+	return kv.Over(client, c)
 }
 
 // connection is the connection of one client.
