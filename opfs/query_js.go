@@ -104,3 +104,10 @@ func (c *FileLocks) answer(asker, number string) {
 		}
 	}
 }
+
+func clones(entries []*entry) (all []*entry) {
+	for _, e := range entries {
+		all = append(all, e.clone())
+	}
+	return all
+}

@@ -60,13 +60,6 @@ func (e *entry) clone() *entry {
 	return &c
 }
 
-func clones(entries []*entry) (all []*entry) {
-	for _, e := range entries {
-		all = append(all, e.clone())
-	}
-	return all
-}
-
 func (t *table) find(id string) *entry {
 	for _, e := range t.queue {
 		if e.id == id {

@@ -269,11 +269,10 @@ export class AutoSave implements Saver {
     if (draft === undefined) { // a content of another page
       this.#restored = { id: generation.id, moment: this.#snapshots.moment };
       this.#restoring.catch(() => this.markDirty()); // the page keeps its text
-      return;
+    } else if (draft === this.#snapshots.draft) { // a draft of another page has numbers of its own
+      this.#snapshots.saved(number, generation.id);
+      this.#journal.saved(draft, number);
     }
-    if (draft !== this.#snapshots.draft) return; // a draft of another page, with numbers of its own
-    this.#snapshots.saved(number, generation.id);
-    this.#journal.saved(draft, number);
   }
 
   /** Replaces the page's text. */
