@@ -167,19 +167,19 @@ func TestSharedRuntimeInTheCache(t *testing.T) {
 // again starts another runtime, although others still wait for the old one.
 func TestStuckRuntimeIsNotSharedAgain(t *testing.T) {
 	t.Parallel()
-	bundle := pages(t, siteDir)
-	var stuck atomic.Bool
-	mux := http.NewServeMux()
-	mux.Handle("/", bundle)
-	mux.HandleFunc("/holdfast.wasm", func(w http.ResponseWriter, r *http.Request) {
-		if stuck.CompareAndSwap(true, false) {
-			<-r.Context().Done()
-			return
-		}
-		bundle.ServeHTTP(w, r)
-	})
-	w := world{browser.Start(t, quick), browser.Serve(t, mux)}
-	eachHost(t, func(t *testing.T, host string) {
+	eachHostAtOnce(t, func(t *testing.T, host string) {
+		bundle := pages(t, siteDir)
+		var stuck atomic.Bool
+		mux := http.NewServeMux()
+		mux.Handle("/", bundle)
+		mux.HandleFunc("/holdfast.wasm", func(w http.ResponseWriter, r *http.Request) {
+			if stuck.CompareAndSwap(true, false) {
+				<-r.Context().Done()
+				return
+			}
+			bundle.ServeHTTP(w, r)
+		})
+		w := world{browser.Start(t, quick), browser.Serve(t, mux)}
 		stuck.Store(true)
 		tab := creating(t, w, host, "stuck-"+host)
 		tab.MustEval("const first = failure(hf.ready); null", nil)

@@ -127,14 +127,22 @@ func eachHost(t *testing.T, test func(t *testing.T, host string)) {
 	}
 }
 
-// eachHostAtOnce is eachHost for slow tests, with a browser for each host. Subtests that call t.Parallel begin when
-// every other test has begun.
+// eachHostAtOnce is eachHost for slow tests, with a browser for each host.
 func eachHostAtOnce(t *testing.T, test func(t *testing.T, host string)) {
-	var parts sync.WaitGroup
-	for _, host := range []string{"worker", "page"} {
-		parts.Go(func() { t.Run(host, func(t *testing.T) { test(t, host) }) })
+	atOnce(t, map[string]func(t *testing.T){
+		"worker": func(t *testing.T) { test(t, "worker") },
+		"page":   func(t *testing.T) { test(t, "page") },
+	})
+}
+
+// atOnce runs the parts of a test that mostly waits, all at the same time. Subtests that call t.Parallel instead begin when
+// every other test has begun.
+func atOnce(t *testing.T, parts map[string]func(t *testing.T)) {
+	var running sync.WaitGroup
+	for name, part := range parts {
+		running.Go(func() { t.Run(name, part) })
 	}
-	parts.Wait()
+	running.Wait()
 }
 
 // turns returns the settings in which the i-th variant of a test runs: all with -full, otherwise one, which the next

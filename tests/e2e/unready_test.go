@@ -24,6 +24,7 @@ func (w world) typesUnready(t *testing.T, holdfast string) *browser.Tab {
 func TestTextBeforeReadyOutlivesItsPage(t *testing.T) {
 	t.Parallel()
 	n, w := troubledNetwork(t)
+	parts := map[string]func(t *testing.T){}
 	for name, end := range map[string]func(tab *browser.Tab){
 		"navigated": func(tab *browser.Tab) { tab.Navigate(w.URL("/blank?elsewhere")) },
 		"disposed": func(tab *browser.Tab) {
@@ -36,16 +37,17 @@ func TestTextBeforeReadyOutlivesItsPage(t *testing.T) {
 			assert.Equal(t, "write-failed", browser.Get[event](tab, "result")["code"])
 		},
 	} {
-		eachHost(t, func(t *testing.T, host string) {
-			t.Run(name, func(t *testing.T) {
+		for _, host := range []string{"worker", "page"} {
+			parts[name+"/"+host] = func(t *testing.T) {
 				root := fmt.Sprintf("unready %s %s", name, host)
 				tab := w.typesUnready(t, n.never(named(host, root, "Ann")))
 				end(tab)
 				tab.Close()
 				w.finds(t, named(host, root, "Ben"), "typed")
-			})
-		})
+			}
+		}
 	}
+	atOnce(t, parts)
 }
 
 // A page is put into the back/forward cache before its AutoSave is ready, and returns. It saves its text itself, and leaves no draft of it.

@@ -38,13 +38,13 @@ var ways = map[string]string{
 // A dead or stuck worker is replaced: every pending call settles, and the same Holdfast continues.
 func TestDeadOrStuckWorkerIsReplaced(t *testing.T) {
 	t.Parallel()
-	w := open(t, quick)
+	w, parts := open(t, quick), map[string]func(t *testing.T){}
 	for i, way := range slices.Sorted(maps.Keys(ways)) {
 		if way == "stuck in flush" {
 			continue // no step flushes the file of locks
 		}
 		for _, strategy := range turns(i, "web-lock", "file-lock") {
-			t.Run(strategy+"/"+way, func(t *testing.T) {
+			parts[strategy+"/"+way] = func(t *testing.T) {
 				options := fmt.Sprintf("{strategy: %q, root: %q}", strategy, strategy+way)
 				tab, other := w.tab(t, options), w.tab(t, options)
 				makesCallsPending(tab, other)
@@ -76,9 +76,10 @@ func TestDeadOrStuckWorkerIsReplaced(t *testing.T) {
 				other.MustEval("await hf.close()", nil)
 				tab.Quiet()
 				other.Quiet()
-			})
+			}
 		}
 	}
+	atOnce(t, parts)
 }
 
 // makesCallsPending begins calls of every kind in the tab. The other tab waits for its lease.
@@ -173,10 +174,10 @@ var helperFaults = map[string]string{"end": ways["ended"], "write": ways["stuck 
 // is saved.
 func TestDeadOrStuckHelperIsReplaced(t *testing.T) {
 	t.Parallel()
-	w := open(t, quick)
+	w, parts := open(t, quick), map[string]func(t *testing.T){}
 	for i, fault := range []string{"end", "write", "flush"} {
 		for _, strategy := range turns(i, "web-lock", "file-lock") {
-			t.Run(strategy+"/"+fault, func(t *testing.T) {
+			parts[strategy+"/"+fault] = func(t *testing.T) {
 				tab := w.editor(t, fmt.Sprintf("{strategy: %q, host: 'page', root: %q}", strategy, strategy+fault), "{debounceMs: 20}")
 				tab.MustEval("type('before'); await autosave.flushNow()", nil)
 				tab.EachWorkerEval(helperFaults[fault])
@@ -186,19 +187,20 @@ func TestDeadOrStuckHelperIsReplaced(t *testing.T) {
 				assert.Equal(t, "before, after", browser.Get[string](tab, "current()"))
 				tab.MustEval("await hf.close()", nil)
 				assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
-			})
+			}
 		}
 	}
+	atOnce(t, parts)
 }
 
 // AutoSave restarts on its own after its worker was replaced: text that was typed before and meanwhile is saved, and
 // nobody else gets the lock.
 func TestAutoSaveOutlivesItsWorker(t *testing.T) {
 	t.Parallel()
-	w := open(t, quick)
+	w, parts := open(t, quick), map[string]func(t *testing.T){}
 	for i, way := range slices.Sorted(maps.Keys(ways)) {
 		for _, strategy := range turns(i, "file-lock", "web-lock") {
-			t.Run(strategy+"/"+way, func(t *testing.T) {
+			parts[strategy+"/"+way] = func(t *testing.T) {
 				tab := w.editor(t, fmt.Sprintf("{strategy: %q, root: %q}", strategy, "goes on "+strategy+way), "{debounceMs: 20}")
 				tab.MustEval("type('one'); await autosave.flushNow(); told.length = 0; null", nil)
 				tab.EndWorker(ways[way])
@@ -218,7 +220,8 @@ func TestAutoSaveOutlivesItsWorker(t *testing.T) {
 				assert.Equal(t, 0, browser.Get[int](tab, "(await autosave.drafts()).length"))
 				tab.MustEval("await autosave.dispose(); await hf.close()", nil)
 				assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
-			})
+			}
 		}
 	}
+	atOnce(t, parts)
 }
