@@ -42,19 +42,21 @@ func TestClearedSiteDataHangsNothing(t *testing.T) {
 		"header": func(_ world, tab *browser.Tab) { tab.MustEval("await fetch('/clear'); null", nil) },
 		"tools":  func(w world, tab *browser.Tab) { tab.Clear(w.URL("")) },
 	}
+	parts := map[string]func(t *testing.T){}
 	for way, clear := range ways {
 		for i, host := range []string{"worker", "page"} {
 			for j, strategy := range []string{"web-lock", "file-lock"} {
 				if (i != j || (way == "header") != (i == 0)) && rounds(t, 0, 1) == 0 {
 					continue // a quarter of them
 				}
-				t.Run(way+"/"+host+"/"+strategy, func(t *testing.T) {
+				parts[way+"/"+host+"/"+strategy] = func(t *testing.T) {
 					w := world{browser.Start(t, quick), browser.Serve(t, clearing(t))}
 					testCleared(t, w, fmt.Sprintf("{strategy: %q, host: %q}", strategy, host), clear)
-				})
+				}
 			}
 		}
 	}
+	atOnce(t, parts)
 }
 
 func testCleared(t *testing.T, w world, options string, clear func(w world, tab *browser.Tab)) {
