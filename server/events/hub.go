@@ -23,6 +23,7 @@ type Hub struct {
 	state   func(context.Context, string) (Event, error)
 	stop    context.CancelFunc
 	running sync.WaitGroup
+	looking chan struct{} // has an item while a watch looks for past events, and during its rest
 
 	mu        sync.Mutex
 	listeners map[string]map[*listener]struct{} // by document
@@ -46,7 +47,7 @@ func Open(ctx context.Context, store *kv.Store, state func(context.Context, stri
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{store: store, state: state, listeners: map[string]map[*listener]struct{}{}}
+	h := &Hub{store: store, state: state, looking: make(chan struct{}, 1), listeners: map[string]map[*listener]struct{}{}}
 	h.recent.begin(revision)
 	following, stop := context.WithCancel(context.Background())
 	h.stop = stop

@@ -31,7 +31,7 @@ func TestHubThatMissesACompaction(t *testing.T) {
 	}}
 	h.recent.begin(before)
 	ended := make(chan error, 1)
-	go func() { ended <- h.Stream(t.Context(), "r", Now, func([]byte) error { return nil }) }()
+	go func() { ended <- h.Stream(t.Context(), "r", Now, atOnce, func([]byte) error { return nil }) }()
 	require.Eventually(t, func() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
@@ -44,7 +44,9 @@ func TestHubThatMissesACompaction(t *testing.T) {
 	require.ErrorIs(t, <-ended, ErrSlow)
 
 	sent := make(chan []byte, 1)
-	go func() { ended <- h.Stream(ctx, "r", before, func(text []byte) error { sent <- text; return nil }) }()
+	go func() {
+		ended <- h.Stream(ctx, "r", before, atOnce, func(text []byte) error { sent <- text; return nil })
+	}()
 	require.Contains(t, string(<-sent), State)
 	stop()
 	require.Error(t, <-ended)

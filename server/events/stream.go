@@ -3,17 +3,23 @@ package events
 import (
 	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
+
+// Turn waits until a client may read past events from the store. The caller calls end afterwards.
+type Turn func() (end func(), err error)
 
 // Now is the revision for [Hub.Stream] to receive only new events.
 const Now int64 = -1
 
 // Stream calls send with every event of a document after a revision, each exactly once and in order, until ctx ends or
 // send fails. If those events are no longer known, or the store has not reached the revision, the first event is a
-// [State], followed by the events after it.
-func (h *Hub) Stream(ctx context.Context, document string, after int64, send func([]byte) error) error {
+// [State], followed by the events after it. If past events must be read from the store, which takes many reads, Stream first calls turn, and
+// then the function that it returns.
+func (h *Hub) Stream(ctx context.Context, document string, after int64, turn Turn, send func([]byte) error) error {
 	// The listener starts before the past is read, so no event is missed. The loop below skips events that come
 	// twice.
 	l, past, known := h.listen(document, after)
@@ -27,8 +33,13 @@ func (h *Hub) Stream(ctx context.Context, document string, after int64, send fun
 			}
 		}
 	default:
-		var err error
-		if after, err = h.replay(ctx, document, after, send); err != nil {
+		end, err := turn()
+		if err != nil {
+			return err
+		}
+		after, err = h.replay(ctx, document, after, send)
+		end()
+		if err != nil {
 			return err
 		}
 	}
@@ -56,7 +67,7 @@ func (h *Hub) remembered(ctx context.Context, document string, revision int64) b
 	return err == nil
 }
 
-// errCaughtUp ends the watch of replay.
+// errCaughtUp ends the watch of watchPast.
 var errCaughtUp = errors.New("caught up")
 
 // replay sends past events and returns the last revision that it covers.
@@ -74,8 +85,60 @@ func (h *Hub) replay(ctx context.Context, document string, after int64, send fun
 	if last.Modified <= after {
 		return after, nil
 	}
+	missed, known, err := h.missed(ctx, last, after)
+	if err == nil && !known {
+		return h.watchPast(ctx, document, last, after, send)
+	}
+	for _, revision := range slices.Backward(missed) {
+		var e kv.Entry
+		if e, err = h.store.GetAt(ctx, last.Key, revision); err != nil {
+			break
+		}
+		if err := sendAll(e, send); err != nil {
+			return 0, err
+		}
+	}
+	if errors.Is(err, kv.ErrCompacted) {
+		return h.sendState(ctx, document, send)
+	}
+	return last.Modified, err
+}
+
+// maxMissed is the maximum number of events that are read one by one. Tests change it.
+var maxMissed = 1000
+
+// missed returns the revisions of a document's events after a revision, the newest first. It reads them one by one, because etcd delays all
+// writes while it looks for the past of a watch. known is false if there are too many, or if there may be others before the key was made.
+func (h *Hub) missed(ctx context.Context, last kv.Entry, after int64) (revisions []int64, known bool, err error) {
+	if _, err := h.store.GetAt(ctx, last.Key, max(after, 1)); err != nil {
+		return nil, false, err
+	}
+	for e := last; e.Modified > after; {
+		if revisions = append(revisions, e.Modified); len(revisions) > maxMissed {
+			return nil, false, nil
+		}
+		if e.Created == e.Modified {
+			list := decode(e)
+			return revisions, len(list) > 0 && list[0].Type == Locked, nil // a lock is the first event of a name
+		}
+		if e, err = h.store.GetAt(ctx, last.Key, e.Modified-1); err != nil {
+			return nil, false, err
+		}
+	}
+	return revisions, true, nil
+}
+
+// watchPast is replay with a watch. It rests for nine times as long as that took, so that other writes have most of the time.
+func (h *Hub) watchPast(ctx context.Context, document string, last kv.Entry, after int64, send func([]byte) error) (int64, error) {
+	select {
+	case h.looking <- struct{}{}:
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	begun := time.Now()
+	defer func() { time.AfterFunc(9*time.Since(begun), func() { <-h.looking }) }()
 	sent := after
-	err = h.store.Watch(ctx, prefix+document, after, func(changes []kv.Change) error {
+	err := h.store.Watch(ctx, prefix+document, after, func(changes []kv.Change) error {
 		for _, c := range changes {
 			if c.Key != prefix+document {
 				continue // a document whose name begins with this document's name

@@ -94,6 +94,7 @@ type API struct {
 	backups sync.Mutex // held while a backup runs
 	bodies  counts     // of writes, in memory
 	memory  turns      // of requests that use much memory otherwise
+	replays turns      // of sockets that read past events from the store
 	open    counts     // sockets
 	mu      sync.Mutex // orders the sockets that begin before those that Drain refuses
 	sockets sync.WaitGroup

@@ -12,7 +12,7 @@ import (
 const bodiesAtOnce = 32
 
 const (
-	// turnsAtOnce is how many requests of one address may use much memory at once: up to 128 MiB each.
+	// turnsAtOnce is how many requests of one address may use much memory at once, up to 128 MiB each, or read many past events.
 	turnsAtOnce = 4
 	// turnWait is how long a request waits for that.
 	turnWait = 5 * time.Second

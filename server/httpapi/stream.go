@@ -56,7 +56,8 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, s sessions.Se
 	go readAway(cancel, conn)
 	mayRead := func() error { return a.may(s, locks.Document(id), policy.Read) }
 	go a.ping(ctx, cancel, conn, mayRead)
-	err = a.Events.Stream(ctx, id, after, func(text []byte) error {
+	turn := func() (func(), error) { return a.mayReplay(ctx, r) }
+	err = a.Events.Stream(ctx, id, after, turn, func(text []byte) error {
 		if err := mayRead(); err != nil {
 			return err
 		}
@@ -66,6 +67,15 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, s sessions.Se
 	})
 	a.closeStream(conn, err)
 	return nil
+}
+
+// mayReplay waits until the socket of a request may read past events from the store.
+func (a *API) mayReplay(ctx context.Context, r *http.Request) (end func(), err error) {
+	end, ok := a.replays.take(ctx, a.network(r), turnsAtOnce)
+	if !ok {
+		return nil, context.Cause(ctx)
+	}
+	return end, nil
 }
 
 // handshake passes only the acceptance of a WebSocket on. The answer to a malformed request is an error of the API.

@@ -69,7 +69,8 @@ func (b *browser) stream(ctx context.Context, path string, notices chan<- remote
 		}
 	}()
 	document := strings.Split(target.Path, "/")[3]
-	return in.hub.Stream(ctx, document, after, func(text []byte) error { return b.carry(ctx, text, notices) })
+	atOnce := func() (func(), error) { return func() {}, nil }
+	return in.hub.Stream(ctx, document, after, atOnce, func(text []byte) error { return b.carry(ctx, text, notices) })
 }
 
 // connect opens a connection to an instance.
