@@ -102,3 +102,43 @@ func TestRoomsOverTheWholeService(t *testing.T) {
 	require.NoError(t, again.conn.Close(websocket.StatusGoingAway, ""))
 	assert.Len(t, present(ben.next("roomInfo")), 1, "nobody comes back this time")
 }
+
+// A session has many sockets, and an address many sessions. Their messages count as their requests do.
+func TestMessagesOfAllSocketsShareALimit(t *testing.T) {
+	t.Parallel()
+	for name, bound := range map[string]func(*server.Config){
+		"session": func(c *server.Config) { c.Rate, c.Burst = 0.001, 20 },
+		"address": func(c *server.Config) { c.AddressRate, c.AddressBurst = 0.001, 20 },
+	} {
+		s := start(t, bound)
+		jar := newJar(t)
+		sockets := make([]*visitor, 5)
+		for i := range sockets {
+			sockets[i] = visit(t, s, jar)
+		}
+		replies := make(chan []byte, 100)
+		for _, v := range sockets {
+			go func() {
+				for {
+					_, text, err := v.conn.Read(t.Context())
+					if err != nil {
+						return
+					}
+					replies <- text
+				}
+			}()
+			for range 10 {
+				require.NoError(t, v.conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"isExistTheRoom","roomId":"r"}`)))
+			}
+		}
+		passed := 20 - len(sockets) // each socket is a request
+		if name == "session" {
+			passed++ // the first one had no session
+		}
+		for range passed {
+			<-replies
+		}
+		time.Sleep(500 * time.Millisecond)
+		assert.Empty(t, replies, name)
+	}
+}

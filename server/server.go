@@ -241,9 +241,13 @@ func storeConfig(c Config) (kv.Config, error) {
 }
 
 func roomsConfig(c Config, store *kv.Store, api *httpapi.API) rooms.Config {
-	identify := func(w http.ResponseWriter, r *http.Request) (string, rooms.Access, bool) {
+	identify := func(w http.ResponseWriter, r *http.Request) (rooms.Client, bool) {
 		session, ok := api.Identify(w, r)
-		return session.HolderID, func(room string, change bool) bool { return api.MayEnter(r, session, room, change) }, ok
+		return rooms.Client{
+			Session: session.HolderID,
+			May:     func(room string, change bool) bool { return api.MayEnter(r, session, room, change) },
+			Allow:   func() bool { return api.MaySend(r, session) },
+		}, ok
 	}
 	return rooms.Config{
 		Store: store, Log: c.Log, Origins: c.Origins, Subprotocols: []string{users.SocketProtocol}, Identify: identify, Ping: c.Ping,

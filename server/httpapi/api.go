@@ -308,6 +308,20 @@ func (a *API) allow(s sessions.Session, from string, now time.Time) (retryAfter 
 	return a.limits.Allow(s.HolderID, now)
 }
 
+// MaySend counts a message of a socket as a request of its session, its user and its address, and reports whether it may come now. A session at
+// its limit takes nothing from the others of its address.
+func (a *API) MaySend(r *http.Request, s sessions.Session) bool {
+	now := time.Now()
+	_, ok := a.limits.Allow(s.HolderID, now)
+	if ok && s.User.SignedIn() {
+		_, ok = a.users.Allow(s.User.Name, now)
+	}
+	if ok {
+		_, ok = a.addresses.Allow(a.network(r), now)
+	}
+	return ok
+}
+
 // countMore counts a request as n further ones of its address, its user and its session.
 func (a *API) countMore(r *http.Request, s sessions.Session, n int) error {
 	now := time.Now()

@@ -49,16 +49,16 @@ func ours() []string {
 // start runs a server until the test ends. The cookie "session" is the session, as in a browser.
 func start(t testing.TB, config Config) *instance {
 	t.Helper()
-	config.Identify = func(w http.ResponseWriter, r *http.Request) (string, Access, bool) {
+	config.Identify = func(w http.ResponseWriter, r *http.Request) (Client, bool) {
 		cookie, err := r.Cookie("session")
 		if err != nil {
-			return "", nil, true
+			return Client{}, true
 		}
 		if cookie.Value == "stopped" {
 			http.Error(w, "Too many requests.", http.StatusTooManyRequests)
-			return "", nil, false
+			return Client{}, false
 		}
-		return cookie.Value, nil, true
+		return Client{Session: cookie.Value}, true
 	}
 	rooms, err := New(config)
 	require.NoError(t, err)

@@ -17,11 +17,9 @@ type Config struct {
 	Origins []string
 	// Subprotocols are those that a socket may have, as by which its client names a user.
 	Subprotocols []string
-	// Identify runs before each upgrade. It returns an identifier of the request's session, or "" for none, and the
-	// session's permissions. The identifier is stored with the participant, so it must not be the secret itself.
-	// Identify returns ok = false after it has answered the request with an error. A nil Identify admits every request
-	// without a session.
-	Identify func(http.ResponseWriter, *http.Request) (session string, may Access, ok bool)
+	// Identify runs before each upgrade. It returns ok = false after it has answered the request with an error. A nil Identify admits every
+	// request without a session.
+	Identify func(http.ResponseWriter, *http.Request) (c Client, ok bool)
 	Log      *slog.Logger
 	// Now is the wall clock that measures how long a room has been idle.
 	Now func() time.Time
@@ -42,6 +40,16 @@ type Config struct {
 	StoreLimit time.Duration
 }
 
+// Client is who has sent a request.
+type Client struct {
+	// Session is an identifier of the session, or "" for none. It is stored with the participant, so it must not be the secret itself.
+	Session string
+	May     Access
+	// Allow counts a message, and reports whether the client may send it now. Otherwise the server reads on a little later. A nil Allow
+	// allows all, up to the limit of a socket.
+	Allow func() bool
+}
+
 // Access reports whether a client may see a room or, with change, enter and change it. The server calls it for every
 // message, before it sends a state, and with each ping: the socket of a client that may neither see nor change its room ends. A nil
 // Access allows everything. For a client that may not see a room, the room does not exist.
@@ -55,7 +63,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Instance = newToken()
 	}
 	if c.Identify == nil {
-		c.Identify = func(http.ResponseWriter, *http.Request) (string, Access, bool) { return "", nil, true }
+		c.Identify = func(http.ResponseWriter, *http.Request) (Client, bool) { return Client{}, true }
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

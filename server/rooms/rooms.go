@@ -75,7 +75,7 @@ func (r *Rooms) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	defer r.serving.Done()
-	session, may, ok := r.config.Identify(w, request)
+	client, ok := r.config.Identify(w, request)
 	if !ok {
 		return
 	}
@@ -89,7 +89,7 @@ func (r *Rooms) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if err != nil {
 		return // Accept has answered
 	}
-	s := newSocket(r, conn, session, may)
+	s := newSocket(r, conn, client)
 	if err := r.open(s); err != nil {
 		r.config.Log.Warn("a socket could not be registered", "error", err)
 		_ = conn.Close(websocket.StatusTryAgainLater, errUnavailable.message)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/coder/websocket"
 	"golang.org/x/time/rate"
+
+	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
 // hardLimit is the message length at which the server cuts the connection instead of refusing the message.
@@ -21,23 +23,24 @@ const missedPongs = 2
 
 // socket is one client's connection.
 type socket struct {
-	rooms   *Rooms
-	conn    *websocket.Conn
-	token   string
-	session string
-	may     Access
-	out     *outbox
+	rooms  *Rooms
+	conn   *websocket.Conn
+	token  string
+	client Client
+	out    *outbox
 
 	feed    *feed // of the last room that it entered; only the reading goroutine sets it, under rooms.mu
 	entered bool  // whether it has ever asked to enter a room; only the reading goroutine uses it
 }
 
-func newSocket(r *Rooms, conn *websocket.Conn, session string, may Access) *socket {
+func newSocket(r *Rooms, conn *websocket.Conn, client Client) *socket {
 	conn.SetReadLimit(hardLimit)
-	return &socket{rooms: r, conn: conn, token: newToken(), session: session, may: may, out: newOutbox()}
+	return &socket{rooms: r, conn: conn, token: newToken(), client: client, out: newOutbox()}
 }
 
-func (s *socket) mayDo(room string, change bool) bool { return s.may == nil || s.may(room, change) }
+func (s *socket) mayDo(room string, change bool) bool {
+	return s.client.May == nil || s.client.May(room, change)
+}
 
 // keeps reports whether the socket may stay in a room: its client may see or change it.
 func (s *socket) keeps(room string) bool { return s.mayDo(room, false) || s.mayDo(room, true) }
@@ -49,20 +52,20 @@ func (s *socket) expel() error {
 }
 
 func (s *socket) participant(name string) participant {
-	return participant{Token: s.token, Name: name, Session: s.session}
+	return participant{Token: s.token, Name: name, Session: s.client.Session}
 }
 
 // serve runs as long as the socket. It returns when everything that it started has ended.
 func (s *socket) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var wait sync.WaitGroup
-	wait.Go(func() { defer cancel(); s.write(ctx) })
-	wait.Go(func() { defer cancel(); s.ping(ctx) })
+	var both sync.WaitGroup
+	both.Go(func() { defer cancel(); s.write(ctx) })
+	both.Go(func() { defer cancel(); s.ping(ctx) })
 	s.read(ctx)
 	cancel()
 	_ = s.conn.CloseNow()
-	wait.Wait()
+	both.Wait()
 }
 
 // read carries out one message after the other until the connection ends.
@@ -83,10 +86,25 @@ func (s *socket) read(ctx context.Context) {
 			s.tell(errBinary.encoded())
 		case string(data) == "ping":
 			s.tell([]byte("pong"))
+		case !s.allowed(ctx):
+			return
 		default:
 			s.handle(ctx, data)
 		}
 	}
+}
+
+// allowAgain is the pause after which a message is counted again that the client may not send yet.
+const allowAgain = 200 * time.Millisecond
+
+// allowed waits until the client may send a message: its sockets share a limit.
+func (s *socket) allowed(ctx context.Context) bool {
+	for s.client.Allow != nil && !s.client.Allow() {
+		if wait.For(ctx, allowAgain) != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // receive reads one message. It truncates a message that is longer than any valid one, but reads it to its end. A

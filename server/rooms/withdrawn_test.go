@@ -42,15 +42,15 @@ func TestTheStateOfAFormerRoomEndsNoSocket(t *testing.T) {
 	ann.info()
 	var withdrawn atomic.Bool
 	asked, moved := make(chan struct{}, 10), make(chan struct{})
-	a.config.Identify = func(http.ResponseWriter, *http.Request) (string, Access, bool) {
-		return "", func(room string, _ bool) bool {
+	a.config.Identify = func(http.ResponseWriter, *http.Request) (Client, bool) {
+		return Client{May: func(room string, _ bool) bool {
 			if room != former || !withdrawn.Load() {
 				return true
 			}
 			asked <- struct{}{}
 			<-moved
 			return false
-		}, true
+		}}, true
 	}
 	ben := connect(t, a)
 	ben.enter(former, "Ben")
@@ -74,8 +74,8 @@ func TestTheStateOfAFormerRoomEndsNoSocket(t *testing.T) {
 func enterRevocably(t *testing.T, a *instance, room string) (ben *client, withdraw func()) {
 	t.Helper()
 	var withdrawn atomic.Bool
-	a.config.Identify = func(http.ResponseWriter, *http.Request) (string, Access, bool) {
-		return "", func(string, bool) bool { return !withdrawn.Load() }, true
+	a.config.Identify = func(http.ResponseWriter, *http.Request) (Client, bool) {
+		return Client{May: func(string, bool) bool { return !withdrawn.Load() }}, true
 	}
 	ben = connect(t, a)
 	ben.enter(room, "Ben")
