@@ -123,6 +123,24 @@ func TestTooManyRequests(t *testing.T) {
 	assert.Positive(t, limited, "those who never keep a session are counted by address")
 }
 
+// A browser with many cookies gives up an acquisition under each of its ids, which counts as so many requests.
+func TestManyCookiesBringNoAllowance(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.Rate, c.Burst = 0.001, 100 })
+	var cookies []string
+	for range 40 {
+		made := s.as(t, "").do("GET", lockOf("r"), nil).header.Get("Set-Cookie")
+		cookies = append(cookies, strings.Split(made, ";")[0])
+	}
+	passed := 0
+	for range 10 {
+		if s.as(t, "").with("Cookie", strings.Join(cookies, "; ")).do("DELETE", "/api/locks?ticket=x", nil).status == http.StatusOK {
+			passed++
+		}
+	}
+	assert.Equal(t, 2, passed)
+}
+
 func TestRequestsOfOtherOriginsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.Origins = []string{"https://trusted.example"} })

@@ -121,6 +121,9 @@ func (a *API) releaseLease(w http.ResponseWriter, r *http.Request, s sessions.Se
 
 // giveUp ends an acquisition by its ticket, whether or not it was granted.
 func (a *API) giveUp(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
+	if err := a.countMore(r, s, len(s.Former)); err != nil {
+		return err
+	}
 	ctx, cancel := a.whole(r)
 	defer cancel()
 	for _, owner := range append(s.Former, s.HolderID) {
