@@ -249,7 +249,11 @@ func (h *Handler) leasesOverAll(ctx context.Context, nodes []node) (leasesByPlac
 			found[key] = nil
 		}
 	}
-	leases, err := h.someLeases(ctx, nodes[0].path(), func(paths []locks.Path) bool {
+	path := nodes[0].path()
+	if len(nodes) == 1 && nodes[0].kind == collection {
+		path = nodes[0].members() // nothing is below it
+	}
+	leases, err := h.someLeases(ctx, path, func(paths []locks.Path) bool {
 		return slices.ContainsFunc(paths, func(p locks.Path) bool { _, wanted := found[keyOf(p)]; return wanted })
 	})
 	for _, l := range leases {

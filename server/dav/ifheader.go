@@ -210,9 +210,9 @@ func (h *Handler) leases(ctx context.Context, p locks.Path) ([]locks.Lease, erro
 	return h.someLeases(ctx, p, func([]locks.Path) bool { return true })
 }
 
-// leasesOver returns the leases that cover a place, however many there are below it.
+// leasesOver returns the exclusive leases that cover a place. It looks at none of those below it, of which there may be many.
 func (h *Handler) leasesOver(ctx context.Context, p place) ([]locks.Lease, error) {
-	return h.someLeases(ctx, p.path(), func(paths []locks.Path) bool { return covering(paths, p) >= 0 })
+	return h.someLeases(ctx, p.members(), func(paths []locks.Path) bool { return covering(paths, p) >= 0 })
 }
 
 // someLeases returns the leases at a path, above it and below it, if keep returns true for their paths. With too many, it returns some of them

@@ -29,6 +29,9 @@ func TestManyLocksElsewhereHideNothing(t *testing.T) {
 		require.Equal(t, http.StatusMultiStatus, answer.Code, answer.Body.String())
 		assert.Equal(t, found, strings.Count(answer.Body.String(), "<D:activelock>"))
 	}
+	before := s.revision()
+	assert.Equal(t, http.StatusMultiStatus, s.answer("PROPFIND", "/dav/", "", "Depth", "0").Code)
+	assert.Equal(t, before, s.revision(), "a listing of many locks writes to the store")
 	token := "(<" + tokenOf(own) + ">)"
 	assert.Equal(t, http.StatusOK, s.answer("LOCK", "/dav/d", "", "If", token).Code)
 	assert.Equal(t, http.StatusNoContent, s.answer("UNLOCK", "/dav/d", "", "Lock-Token", token[1:len(token)-1]).Code)
@@ -51,4 +54,10 @@ func TestManyLocksOnTheRootHideNothing(t *testing.T) {
 	answer := s.answer("PROPFIND", "/dav/", "", "Depth", "1")
 	require.Equal(t, http.StatusMultiStatus, answer.Code, answer.Body.String()[:min(answer.Body.Len(), 200)])
 	assert.GreaterOrEqual(t, strings.Count(answer.Body.String(), "<D:response>"), files)
+}
+
+func (s *waited) revision() int64 {
+	_, revision, err := s.Store.Get(s.t.Context(), "x")
+	require.NoError(s.t, err)
+	return revision
 }
