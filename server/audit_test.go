@@ -55,6 +55,24 @@ func TestReloadsAreAudited(t *testing.T) {
 	assert.Contains(t, last.Reason, "line 1")
 }
 
+// Requests of strangers with long methods and paths are in the log, but not whole. They would fill the disk.
+func TestLongRequestsAreClippedInTheAuditLog(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.log")
+	s := start(t, func(c *server.Config) {
+		c.APIKeys, c.Audit = writeFile(t, keyLine("root", "")), path
+	})
+	long := strings.Repeat("x", 30<<10)
+	assert.Equal(t, http.StatusUnauthorized, s.as(t, "wrong").do("GET", "/dav/"+long, nil).status)
+	assert.Equal(t, http.StatusUnauthorized, s.as(t, "wrong").do(long, "/dav/x", nil).status)
+	entries := entriesOf(t, path)
+	require.Len(t, entries, 2)
+	for _, e := range entries {
+		assert.Equal(t, audit.Refused, e.Event)
+		assert.Less(t, len(e.Path)+len(e.Method), 2<<10)
+	}
+}
+
 func TestRefusalsOfRoomsAreAudited(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.log")

@@ -102,10 +102,21 @@ func (a *API) noted(r *http.Request, s sessions.Session, e audit.Entry) {
 }
 
 func (a *API) audit(r *http.Request, s sessions.Session, e audit.Entry, lasting bool) error {
-	e.User, e.HolderID, e.Address, e.Method, e.Path = s.User.Name, s.HolderID, a.Address(r), r.Method, r.URL.Path
+	e.User, e.HolderID, e.Address, e.Method, e.Path = s.User.Name, s.HolderID, clipped(a.Address(r)), clipped(r.Method), clipped(r.URL.Path)
 	if err := a.Audit.Write(e, lasting); err != nil {
 		a.Log.Error("the audit log cannot be written", "error", err)
 		return errAudit
 	}
 	return nil
+}
+
+// maxLogged is the maximum size of a part of a request in the audit log. Everybody can send requests that are refused, and a method and a path
+// may have 64 KiB.
+const maxLogged = 1 << 10
+
+func clipped(text string) string {
+	if len(text) > maxLogged {
+		return text[:maxLogged] + "…"
+	}
+	return text
 }
