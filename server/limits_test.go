@@ -75,6 +75,23 @@ func TestALargeLockCountsAsManyRequests(t *testing.T) {
 	assertError(t, s.as(t, "bob").do("POST", "/api/locks", map[string]any{"paths": many[:4]}), http.StatusBadRequest, "invalid_request")
 }
 
+// A page of a thousand entries counts as ten of a hundred.
+func TestLargePagesCountAsSeveralRequests(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/api/documents?", "/api/locks?path=documents&"} {
+		for limit, passes := range map[string]int{"": 20, "limit=100": 20, "limit=1000": 2} {
+			s := start(t, func(c *server.Config) { c.Rate, c.Burst = 0.001, 20 })
+			passed := 0
+			for range 30 {
+				if s.as(t, "eve").do("GET", path+limit, nil).status == http.StatusOK {
+					passed++
+				}
+			}
+			assert.Equal(t, passes, passed, path+limit)
+		}
+	}
+}
+
 // Only a proxy that is trusted says where a request comes from.
 func TestAddressesBehindAProxy(t *testing.T) {
 	t.Parallel()

@@ -115,11 +115,15 @@ func (a *API) deleteDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	return nil
 }
 
+// Each defaultPage entries of a page count as a request, because each entry costs as much as a small one.
 const defaultPage, maxPage = 100, 1000
 
 func (a *API) listDocuments(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
 	query := r.URL.Query()
 	limit, err := pageSize(query.Get("limit"))
+	if err == nil {
+		err = a.countMore(r, s, int(limit-1)/defaultPage)
+	}
 	if err != nil {
 		return err
 	}

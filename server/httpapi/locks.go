@@ -142,6 +142,9 @@ func (a *API) showPath(w http.ResponseWriter, r *http.Request, s sessions.Sessio
 		return err
 	}
 	limit, err := pageSize(query.Get("limit"))
+	if err == nil {
+		err = a.countMore(r, s, int(limit-1)/defaultPage)
+	}
 	if err != nil {
 		return err
 	}
