@@ -324,6 +324,15 @@ func (a *API) MaySend(r *http.Request, s sessions.Session) bool {
 
 // countMore counts a request as n further ones of its address, its user and its session.
 func (a *API) countMore(r *http.Request, s sessions.Session, n int) error {
+	after, ok := a.allowMore(r, s, n)
+	if !ok {
+		a.Metrics.RateLimited.Inc()
+		return &rateError{after}
+	}
+	return nil
+}
+
+func (a *API) allowMore(r *http.Request, s sessions.Session, n int) (retryAfter int, ok bool) {
 	now := time.Now()
 	after, ok := a.addresses.AllowN(a.network(r), now, n)
 	if ok && s.User.SignedIn() {
@@ -332,11 +341,7 @@ func (a *API) countMore(r *http.Request, s sessions.Session, n int) error {
 	if ok && !s.New {
 		after, ok = a.limits.AllowN(s.HolderID, now, n)
 	}
-	if !ok {
-		a.Metrics.RateLimited.Inc()
-		return &rateError{after}
-	}
-	return nil
+	return after, ok
 }
 
 // mayUpgrade checks the origin of a request for a WebSocket, because browsers let any page open one.

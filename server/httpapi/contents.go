@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -139,7 +138,7 @@ func (a *API) listDocuments(w http.ResponseWriter, r *http.Request, s sessions.S
 			return errDocumentID
 		}
 	}
-	documents, next, err := a.readableDocuments(r.Context(), s, prefix, after, limit)
+	documents, next, err := a.readableDocuments(r, s, prefix, after, limit)
 	if err != nil {
 		return err
 	}
@@ -161,10 +160,15 @@ const sealedMark = "!"
 
 // readableDocuments lists the documents that the session may read. next is the position after them, "" at the end. It is sealed
 // if it is that of a document which the session may not know.
-func (a *API) readableDocuments(ctx context.Context, s sessions.Session, prefix, after string, limit int64) (list []content.Document, next string, err error) {
+func (a *API) readableDocuments(r *http.Request, s sessions.Session, prefix, after string, limit int64) (list []content.Document, next string, err error) {
 	rules := a.Policy()
 	for looked, size := int64(0), limit; looked < maxLooked; looked, size = looked+size, maxPage {
-		page, err := a.Contents.Documents(ctx, prefix, after, size)
+		if looked > 0 {
+			if _, ok := a.allowMore(r, s, maxPage/defaultPage); !ok {
+				break // the next request goes on
+			}
+		}
+		page, err := a.Contents.Documents(r.Context(), prefix, after, size)
 		if err != nil {
 			return nil, "", err
 		}

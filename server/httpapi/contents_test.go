@@ -67,6 +67,26 @@ func TestAListOfDocumentsForAUserWhoMayReadLittle(t *testing.T) {
 	assert.ErrorIs(t, a.listDocuments(httptest.NewRecorder(), r, sessions.Session{}), errDocumentID)
 }
 
+// A user may read none of many documents. Those that a request looks at count towards the limit of requests, at which its page ends.
+func TestAListOfDocumentsThatOneMayNotReadIsLimited(t *testing.T) {
+	store, reads := counting(t, "range")
+	for i := range 4000 {
+		_, err := store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(fmt.Sprintf("content/%04d", i), []byte("{}"))}})
+		require.NoError(t, err)
+	}
+	a, err := New(Config{Rate: 0.001, Burst: 25, Contents: content.New(content.Config{KV: store}), Policy: func() *policy.Policy { return &policy.Policy{} }})
+	require.NoError(t, err)
+	s := sessions.Session{HolderID: "eve"}
+	for _, expected := range []int64{3, 1} {
+		reads.Store(0)
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/api/documents?limit=1", nil)
+		w := httptest.NewRecorder()
+		require.NoError(t, a.listDocuments(w, r, s))
+		assert.Equal(t, expected, reads.Load())
+		assert.Contains(t, w.Body.String(), `"next":"!`)
+	}
+}
+
 // replacing runs a function before the first blob is opened.
 type replacing struct {
 	blobs.Blobs
