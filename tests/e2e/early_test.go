@@ -90,6 +90,7 @@ func TestNotEditableBeforeTheRuntimeRuns(t *testing.T) {
 		{"file", ", strategy: 'file-lock'", "", "{}"},
 		{"server", ", server: {url: 'http://127.0.0.1:1'}", "", "{}"},
 		{"options", "", "", "{lock: {ttlMs: 20000}}"},
+		{"given up", "", "", "{lock: {signal: AbortSignal.abort()}}"},
 		{"refused option", "", "", "{debounceMs: 500, idleMs: 100}"},
 		{"text left behind", "", "localStorage.setItem('holdfast:draft:ROOT/autosave:x', '{}'); null", "{}"},
 		{"draft", "", `

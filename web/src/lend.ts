@@ -93,7 +93,7 @@ export async function mayEdit(root: string, options: AutoSaveOptions, ...[loads,
 /** Options that Go accepts, and that leave no doubt about the lock. */
 function plain({ path = [], debounceMs = 500, idleMs = 2000, maxGenerations = 1, maxBytes = 1, keep = "spread", standby = true, lock, enabled = true }: AutoSaveOptions): boolean {
   const fields = Object.entries({ ...lock }).some(([name, value]) => value !== undefined && name !== "signal" && name !== "onReadonly");
-  return !fields && enabled === true && typeof standby === "boolean" && ["spread", "latest"].includes(keep) && isPath(path)
+  return !fields && !lock?.signal?.aborted && enabled === true && typeof standby === "boolean" && ["spread", "latest"].includes(keep) && isPath(path)
     && [debounceMs, idleMs, maxGenerations, maxBytes].every((n) => typeof n === "number" && n > 0 && n < 1e12) && [maxGenerations, maxBytes].every(Number.isInteger)
     && debounceMs <= idleMs;
 }
