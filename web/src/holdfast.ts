@@ -188,7 +188,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
     const end = deadline();
     const saved = await Promise.allSettled([...this.#handles].map((handle) => handle.leave(beforeClose(end))));
     const closing = (async () => this.#host && this.#call("close", { limitMs: limitOf(end) }))();
-    this.#over ??= problem("aborted", "this Holdfast was closed; open a new one");
+    this.#over ??= problem("aborted", "this Holdfast was closed");
     await inTime(closing, end).catch(() => undefined); // it has died, or does not answer: both are ends as well
     this.#finish(this.#over);
     for (const { reason } of saved as PromiseRejectedResult[]) if (reason) throw reason;

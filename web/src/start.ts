@@ -6,25 +6,26 @@ import { problem } from "./errors";
 import type { Opening, Places } from "./options";
 import { pageKey } from "./page-key";
 import type { Died, Runtime } from "./protocol";
-import { tooSlow } from "./runtime";
 import { startDirect } from "./start-script";
 
 /** import(), with a comment for bundlers, which cannot follow it: web/build replaces the name, since a minified module has no comments. */
 declare const importWithoutABundlerLooking: (url: string) => Promise<unknown>;
 
-/** The URLs of modules whose download has failed, with one character more: Firefox asks for each URL only once. */
+/** The URLs at which modules are looked for after a failure. */
 const next: Record<string, string | undefined> = {};
 
 /**
  * Loads a module of the package from baseURL, or the one beside this module: bundlers look for import() with a literal. Rejects if it takes
- * longer than 30 s. The browser goes on with the download, and the next call waits for that.
+ * longer than 30 s. The browser goes on with that download. It asks for a URL only once: Chromium while a download hangs, and Firefox
+ * also after one that failed. So every second attempt uses another URL, which may be wrong for the names of a bundler. An import map may have
+ * a hash for the first URL only.
  */
 export const loaded = (baseURL: URL | undefined, name: string, beside: () => Promise<unknown>): Promise<unknown> => {
-  const key = baseURL + name, url = next[key] ?? (baseURL && new URL(`holdfast-${name}.js`, baseURL).href);
-  return within((url ? importWithoutABundlerLooking(url) : beside()).catch(({ message }: Error) => {
-    if (!globalThis.document?.querySelector("[type=importmap]")) next[key] = /http\S+$/.exec(message + "#")?.[0]; // an import map may have a hash for the first URL only
+  const key = baseURL + name, { href } = new URL(`holdfast-${name}.js`, baseURL ?? import.meta.url), again = next[key];
+  return within(again || baseURL ? importWithoutABundlerLooking(again ?? href) : beside(), 30_000, () => ({ message: "too slow" })).catch(({ message }: Error) => {
+    next[key] = again || globalThis.document?.querySelector("[type=importmap]") ? undefined : `${message.match(/http\S+$/) ?? href}?${Date.now()}`;
     throw problem("load-failed", `${message}; try again, or check baseURL`);
-  }), 30_000, tooSlow);
+  });
 };
 
 /** Loads the module that runs Go in the page, unless it is loaded already: a service worker may not import() anything. */
