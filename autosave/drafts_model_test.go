@@ -98,6 +98,9 @@ var modelSteps = []modelStep{
 	{"flush", 3, func(m *model, p *writer) { _, _ = p.FlushNow(m.limit(time.Minute)) }},
 	{"kill", 3, func(m *model, p *writer) { m.kill(p) }},
 	{"kill at a step", 3, func(m *model, p *writer) { p.files.Break(m.chance.IntN(12), m.fault(), true) }},
+	{"fault at a step", 3, func(m *model, p *writer) {
+		p.files.Break(m.chance.IntN(12), autosavetest.Faults[m.chance.IntN(3)], false)
+	}},
 	{"dispose", 2, func(m *model, p *writer) { _ = p.Dispose(m.limit(time.Minute)); m.bury(p) }},
 	{"sleep", 1, func(m *model, p *writer) { _ = p.Suspend(m.limit(time.Minute)) }},
 	{"wake", 2, func(m *model, p *writer) { _ = p.Resume(m.limit(time.Minute)) }},
@@ -172,7 +175,7 @@ func (m *model) start() {
 func (m *model) type_(p *writer) {
 	word := fmt.Sprintf("<%d>", len(m.script)*100+len(m.words))
 	p.types(word)
-	if !p.files.Killed() {
+	if strings.Contains(strings.Join(m.shelf.Texts(), ""), word) {
 		m.words = append(m.words, word)
 	}
 }
