@@ -60,10 +60,12 @@ func stillGranted(ctx context.Context, g Grant, since Instant) error {
 		return err
 	}
 	if wait.Closed(g.Lost()) {
-		return &Error{Code: CodeDenied, Detail: "another owner took it over at the same moment"}
+		return errRobbed
 	}
 	return nil
 }
+
+var errRobbed = &Error{Code: CodeDenied, Detail: "another owner took it over at the same moment"}
 
 // promptly is how long a grant and its claim take if nothing delays them. If they take longer, the page may have been
 // frozen. It is shorter than the half second that a holder has to notice that its lock was stolen.

@@ -41,6 +41,16 @@ func (h *heldLease) claim(ctx context.Context, stolen bool, since Instant) (toke
 	claimed := make(chan struct{})
 	claim := func(ctx context.Context) (int64, error) {
 		defer close(claimed)
+		ctx, lose := context.WithCancelCause(ctx)
+		lost := h.grant.Lost()
+		go func() {
+			select {
+			case <-lost: // a later record would end the lease of the client that stole the lock
+				lose(errRobbed)
+			case <-claimed:
+			}
+			lose(nil)
+		}()
 		r := h.record(h.lease)
 		r.Token = h.opts.After
 		return h.records.Claim(ctx, r, stolen)

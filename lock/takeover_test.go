@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
@@ -268,5 +269,26 @@ func TestThiefIsNotTakenOverDuringItsClaim(t *testing.T) {
 		next := <-waiting
 		require.NoError(t, next.err)
 		require.NoError(t, next.lease.Release(t.Context()))
+	})
+}
+
+// A thief is robbed itself while its record is being written. That record would end the lease of the second thief.
+func TestRobbedThiefWritesNoRecord(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		w.tab("holder").acquire(lock.AcquireOptions{})
+		b := w.backend("first")
+		b.Records = recordsFunc{Records: w.records, claim: func(ctx context.Context, _ lock.Record) error { return wait.For(ctx, 3*time.Second) }}
+		first := w.join("first", b).begin(t.Context(), lock.AcquireOptions{Steal: true, Backoff: patient.Backoff, Timeout: 2 * time.Minute})
+		w.sleep(time.Second)
+		second := w.tab("second").acquire(lock.AcquireOptions{Steal: true})
+		w.sleep(time.Minute)
+		require.NoError(t, second.Err())
+		require.Empty(t, first)
+		require.NoError(t, second.Release(t.Context()))
+		got := <-first
+		require.NoError(t, got.err)
+		assert.Greater(t, got.lease.Token, second.Token)
+		require.NoError(t, got.lease.Release(t.Context()))
+		w.mustBeFree()
 	})
 }
