@@ -2,6 +2,7 @@ package kv
 
 import (
 	"bytes"
+	"iter"
 	"slices"
 )
 
@@ -13,17 +14,28 @@ const (
 	perKey = 32
 )
 
+// ops yields the operations of both lists.
+func (t Txn) ops() iter.Seq[Op] {
+	return func(yield func(Op) bool) {
+		for _, list := range [2][]Op{t.Then, t.Else} {
+			for _, o := range list {
+				if !yield(o) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // combines reports whether a transaction may share an etcd transaction. One that only reads does not: alone it needs
 // no entry in the log of the cluster. One that deletes a range does not, because its keys are unknown.
 func (t Txn) combines() bool {
 	changes := false
-	for _, list := range [2][]Op{t.Then, t.Else} {
-		for _, o := range list {
-			if len(o.request.GetRequestDeleteRange().GetRangeEnd()) > 0 {
-				return false
-			}
-			changes = changes || !o.reads()
+	for o := range t.ops() {
+		if len(o.request.GetRequestDeleteRange().GetRangeEnd()) > 0 {
+			return false
 		}
+		changes = changes || !o.reads()
 	}
 	return changes && t.size() <= maxShared
 }
@@ -38,11 +50,9 @@ func (t Txn) size() (n int) {
 	for _, c := range t.If {
 		n += perKey + len(c.compare.Key) + len(c.compare.RangeEnd) + len(c.compare.GetValue())
 	}
-	for _, list := range [2][]Op{t.Then, t.Else} {
-		for _, o := range list {
-			first, end := o.span()
-			n += perKey + len(first) + len(end) + len(o.request.GetRequestPut().GetValue())
-		}
+	for o := range t.ops() {
+		first, end := o.span()
+		n += perKey + len(first) + len(end) + len(o.request.GetRequestPut().GetValue())
 	}
 	return n
 }
@@ -81,36 +91,22 @@ type span struct {
 // independent separates the parts of which no two write the same key and none reads a key that another one writes. The
 // first part is always among them.
 func independent(parts []*part) (together, alone []*part) {
-	n := 0
-	for _, p := range parts {
-		n += len(p.If) + len(p.Then) + len(p.Else) + 1
-	}
-	reads, writes := make([]span, 0, n), make([]span, 0, n)
-	for i, p := range parts {
-		if p.Apart != "" {
-			writes = append(writes, span{first: []byte("\x00" + p.Apart), part: i}) // no key begins like this
-		}
-		for _, c := range p.If {
-			reads = append(reads, span{c.compare.Key, c.compare.RangeEnd, i})
-		}
-		for _, list := range [2][]Op{p.Then, p.Else} {
-			reads, writes = footprint(list, i, reads, writes)
-		}
-	}
-	slices.SortFunc(writes, func(a, b span) int {
-		if order := bytes.Compare(a.first, b.first); order != 0 {
-			return order
-		}
-		return a.part - b.part
-	})
-	dependent := make([]bool, len(parts))
+	dependent, writes := make([]bool, len(parts)), writesOf(parts)
 	for i := 1; i < len(writes); i++ {
 		if writes[i].part != writes[i-1].part && bytes.Equal(writes[i].first, writes[i-1].first) {
 			dependent[writes[i].part] = true
 		}
 	}
-	for _, r := range reads {
-		r.mark(writes, dependent)
+	for i, p := range parts {
+		for _, c := range p.If {
+			span{c.compare.Key, c.compare.RangeEnd, i}.mark(writes, dependent)
+		}
+		for o := range p.ops() {
+			if o.reads() {
+				first, end := o.span()
+				span{first, end, i}.mark(writes, dependent)
+			}
+		}
 	}
 	for i, p := range parts {
 		if dependent[i] {
@@ -122,17 +118,31 @@ func independent(parts []*part) (together, alone []*part) {
 	return together, alone
 }
 
-func footprint(ops []Op, part int, reads, writes []span) (r, w []span) {
-	for _, o := range ops {
-		first, end := o.span()
-		s := span{first, end, part}
-		if o.reads() {
-			reads = append(reads, s)
-		} else {
-			writes = append(writes, s)
+// writesOf returns the keys that parts write, in order.
+func writesOf(parts []*part) []span {
+	n := 0
+	for _, p := range parts {
+		n += len(p.Then) + 1
+	}
+	writes := make([]span, 0, n)
+	for i, p := range parts {
+		if p.Apart != "" {
+			writes = append(writes, span{first: []byte("\x00" + p.Apart), part: i}) // no key begins like this
+		}
+		for o := range p.ops() {
+			if !o.reads() {
+				first, end := o.span()
+				writes = append(writes, span{first, end, i})
+			}
 		}
 	}
-	return reads, writes
+	slices.SortFunc(writes, func(a, b span) int {
+		if order := bytes.Compare(a.first, b.first); order != 0 {
+			return order
+		}
+		return a.part - b.part
+	})
+	return writes
 }
 
 // mark marks the later part of each pair of which one reads what the other one writes. The writes are sorted.
