@@ -34,6 +34,9 @@ func IsID(id string) bool {
 // Path returns the path of the document with this id, below "documents". An id in any other spelling than that of [ID] is
 // one component.
 func Path(id string) []string {
+	if !strings.Contains(id, part) {
+		return []string{id}
+	}
 	pieces := strings.Split(id, part)
 	path := []string{pieces[0]}
 	for _, piece := range pieces[1:] {

@@ -93,10 +93,10 @@ func (a *API) acquire(w http.ResponseWriter, r *http.Request, s sessions.Session
 
 // waitingContext returns the context of a request that may wait.
 func (a *API) waitingContext(w http.ResponseWriter, r *http.Request, wait time.Duration) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(r.Context())
 	if wait == 0 {
-		return ctx, func() { cancel(nil) }
+		return r.Context(), func() {}
 	}
+	ctx, cancel := context.WithCancelCause(r.Context())
 	// The client does not delay this response, and a server that stops does not make it wait.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + a.WriteLimit))
 	forget := context.AfterFunc(a.drain, func() { cancel(errUnavailable) })

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -162,9 +161,11 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 // plainErrors makes the router's own 404 and 405 look like all other errors.
 func plainErrors(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if slices.ContainsFunc(strings.Split(r.URL.Path, "/"), func(part string) bool { return part == "." || part == ".." }) {
-			writeError(w, errDocumentID) // the router would redirect the client
-			return
+		for part := range strings.SplitSeq(r.URL.Path, "/") {
+			if part == "." || part == ".." {
+				writeError(w, errDocumentID) // the router would redirect the client
+				return
+			}
 		}
 		handler, pattern := mux.Handler(r)
 		if pattern != "" && !strings.Contains(r.URL.EscapedPath(), "//") { // the router would redirect, and a document without an id has no calls

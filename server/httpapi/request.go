@@ -34,6 +34,9 @@ type pathsBody struct {
 
 // readBody reads a JSON object into body. An empty body is allowed if mayBeEmpty is set.
 func readBody(w http.ResponseWriter, r *http.Request, body any, mayBeEmpty bool) error {
+	if mayBeEmpty && r.ContentLength == 0 {
+		return nil
+	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		return bodyError(err)

@@ -66,13 +66,13 @@ const heardWithin = 5 * time.Second
 // settle ends a lease if its time is up, and reports whether it did. If this server's view does not show in time that
 // another server extended or ended the lease, settle fails with [kv.ErrUnavailable].
 func (t *Table) settle(ctx context.Context, s storedLease) (bool, error) {
+	due, ok := t.overdue(s)
+	if !ok {
+		return false, nil
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, heardWithin, errDeaf)
 	defer cancel()
-	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		due, ok := t.overdue(s)
-		if !ok {
-			return false, nil
-		}
+	for pause := time.Millisecond; ok; pause = min(2*pause, 50*time.Millisecond) {
 		if ended, err := t.Expire(ctx, due); ended || err != nil {
 			return ended, err
 		}
@@ -80,7 +80,9 @@ func (t *Table) settle(ctx context.Context, s storedLease) (bool, error) {
 		if wait.For(ctx, pause) != nil {
 			return false, context.Cause(ctx)
 		}
+		due, ok = t.overdue(s)
 	}
+	return false, nil
 }
 
 var errDeaf = fmt.Errorf("%w: this server does not receive changes", kv.ErrUnavailable)
