@@ -46,7 +46,7 @@ type Store interface {
 type Config struct {
 	// Record returns the operations that record an event of the document in the transaction of its change. Nil
 	// records nothing.
-	Record func(document string, changes ...Change) []kv.Op
+	Record func(document string, c Change) []kv.Op
 	// Ended is called with the revision when the exclusive lease of a document has ended. It may be nil.
 	Ended func(document string, revision int64)
 	// Metrics and Log may be nil.
@@ -86,7 +86,7 @@ const (
 // Open begins to follow the table. [Table.Close] ends that. It releases no lock.
 func Open(ctx context.Context, store Store, c Config) (*Table, error) {
 	if c.Record == nil {
-		c.Record = func(string, ...Change) []kv.Op { return nil }
+		c.Record = func(string, Change) []kv.Op { return nil }
 	}
 	if c.Ended == nil {
 		c.Ended = func(string, int64) {}

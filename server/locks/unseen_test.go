@@ -18,11 +18,9 @@ import (
 func TestTransferredToAnUnseenWaiter(t *testing.T) {
 	store := kvtest.Open(t)
 	var reasons []Reason
-	blind, err := Open(t.Context(), store, Config{Record: func(_ string, changes ...Change) []kv.Op {
-		for _, c := range changes {
-			if !c.Locked {
-				reasons = append(reasons, c.Reason)
-			}
+	blind, err := Open(t.Context(), store, Config{Record: func(_ string, c Change) []kv.Op {
+		if !c.Locked {
+			reasons = append(reasons, c.Reason)
 		}
 		return nil
 	}})
@@ -55,11 +53,9 @@ func TestTransferredToAnUnseenWaiter(t *testing.T) {
 // The releasing server's view still has the place in the queue from which the lease was granted.
 func TestReleasedAfterAnUnseenGrant(t *testing.T) {
 	var reasons []Reason
-	blind, err := Open(t.Context(), kvtest.Open(t), Config{Record: func(_ string, changes ...Change) []kv.Op {
-		for _, c := range changes {
-			if !c.Locked {
-				reasons = append(reasons, c.Reason)
-			}
+	blind, err := Open(t.Context(), kvtest.Open(t), Config{Record: func(_ string, c Change) []kv.Op {
+		if !c.Locked {
+			reasons = append(reasons, c.Reason)
 		}
 		return nil
 	}})

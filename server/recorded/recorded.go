@@ -13,24 +13,17 @@ import (
 	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
-// Lock makes the events of changes of a document's lock.
-func Lock(document string, changes ...locks.Change) []kv.Op {
-	var list []events.Event
-	var ops []kv.Op
-	for _, c := range changes {
-		e := events.Event{Type: events.Unlocked, Reason: string(c.Reason), Token: c.Lease.Token,
-			ByID: c.By.ID, ByName: c.By.Name, Why: c.Why}
-		if c.Locked {
-			e = events.Event{
-				Type: events.Locked, HolderID: c.Lease.Holder.ID, HolderName: c.Lease.Holder.Name,
-				LockedAt: events.At(c.Lease.LockedAt), ExpiresAt: events.At(c.Lease.ExpiresAt),
-			}
-		} else {
-			ops = []kv.Op{content.Ended(document)}
-		}
-		list = append(list, e)
+// Lock makes the event of a change of a document's lock.
+func Lock(document string, c locks.Change) []kv.Op {
+	if c.Locked {
+		return []kv.Op{events.Record(document, events.Event{
+			Type: events.Locked, HolderID: c.Lease.Holder.ID, HolderName: c.Lease.Holder.Name,
+			LockedAt: events.At(c.Lease.LockedAt), ExpiresAt: events.At(c.Lease.ExpiresAt),
+		})}
 	}
-	return append(ops, events.Record(document, list...))
+	return []kv.Op{content.Ended(document), events.Record(document, events.Event{
+		Type: events.Unlocked, Reason: string(c.Reason), Token: c.Lease.Token, ByID: c.By.ID, ByName: c.By.Name, Why: c.Why,
+	})}
 }
 
 // Ask makes the event of a question to a holder.
