@@ -35,6 +35,7 @@ type mirror struct {
 	earlier   notifier // notified when the earliest deadline may have changed
 	own       *promises
 	visits    *visits
+	shown     func(age time.Duration) // called when the watch shows a new lease, with the time since its grant
 	// announced is the deadline that the sweeper knows.
 	announced time.Time
 	looks     int // of waiters, since the start; a test limits them
@@ -60,7 +61,7 @@ type beat struct {
 }
 
 func newMirror() *mirror {
-	m := &mirror{notifiers: newNotifiers(), earlier: make(notifier, 1), own: &promises{until: map[string]map[string]time.Time{}}, visits: newVisits()}
+	m := &mirror{notifiers: newNotifiers(), earlier: make(notifier, 1), own: &promises{made: map[string][]promise{}}, visits: newVisits(), shown: func(time.Duration) {}}
 	m.clear()
 	return m
 }
@@ -195,6 +196,9 @@ func (m *mirror) set(e kv.Entry, now time.Time, live bool) {
 	case strings.HasPrefix(e.Key, claimPrefix):
 		if c, ok := decodeClaim(e); ok && m.held[c.Lease] == nil {
 			m.hold(e, c)
+			if live {
+				m.shown(now.Sub(time.UnixMilli(c.Locked)))
+			}
 		}
 	case strings.HasPrefix(e.Key, waitPrefix):
 		read, ok := decodeTicket(e)

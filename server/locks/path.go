@@ -48,13 +48,20 @@ func (p Path) spell() (string, bool) {
 }
 
 // String joins the encoded components with slashes. No two paths have the same string.
-func (p Path) String() string {
-	encoded := make([]string, len(p))
+func (p Path) String() string { return string(p.append(make([]byte, 0, usualKey))) }
+
+// usualKey is the capacity for a key of a document, in bytes.
+const usualKey = 128
+
+func (p Path) append(text []byte) []byte {
 	for i, component := range p {
+		if i > 0 {
+			text = append(text, '/')
+		}
 		// QueryEscape keeps letters, digits and -_.~ unchanged. No encoded component begins with "!".
-		encoded[i] = strings.ReplaceAll(url.QueryEscape(component), "+", "%20")
+		text = append(text, strings.ReplaceAll(url.QueryEscape(component), "+", "%20")...)
 	}
-	return strings.Join(encoded, "/")
+	return text
 }
 
 func samePaths(a, b []Path) bool {

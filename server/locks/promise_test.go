@@ -73,7 +73,7 @@ func TestALateWatchAddsNoTime(t *testing.T) {
 	require.Eventually(t, func() bool {
 		table.mirror.own.mu.Lock()
 		defer table.mirror.own.mu.Unlock()
-		return len(table.mirror.own.until) == 0
+		return len(table.mirror.own.made) == 0
 	}, 30*time.Second, time.Millisecond)
 }
 
@@ -118,9 +118,9 @@ func TestLeaseUnknownToTheWatchEnds(t *testing.T) {
 func (p *promises) expire() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, leases := range p.until {
-		for lease := range leases {
-			leases[lease] = time.Now()
+	for _, made := range p.made {
+		for i := range made {
+			made[i].until = time.Now()
 		}
 	}
 }
@@ -154,7 +154,7 @@ func TestPromiseAppliesToOneLease(t *testing.T) {
 
 // Of two concurrent heartbeats the store keeps one, and both holders received an expiry. The later one counts.
 func TestOfTwoPromisesTheLaterIsKept(t *testing.T) {
-	p := promises{until: map[string]map[string]time.Time{}}
+	p := promises{made: map[string][]promise{}}
 	c := claim{Mode: Exclusive, Paths: []Path{{"a"}}, Lease: "lease"}
 	early := time.Now().Add(time.Minute)
 	late := early.Add(5 * time.Millisecond)
@@ -166,9 +166,9 @@ func TestOfTwoPromisesTheLaterIsKept(t *testing.T) {
 	assert.True(t, ok)
 	assert.Equal(t, late, until)
 	p.sweep(early)
-	assert.Len(t, p.until, 1)
+	assert.Len(t, p.made, 1)
 	p.sweep(late)
-	assert.Empty(t, p.until)
+	assert.Empty(t, p.made)
 }
 
 // A lease that begins before the watch shows the end of the last one gets no time from the delay, and a refused

@@ -61,7 +61,9 @@ func newID() string {
 }
 
 // node is the key prefix of a path. All keys below the path begin with it.
-func node(under string, p Path) string { return under + p.String() + "/" }
+func node(under string, p Path) string {
+	return string(append(p.append(append(make([]byte, 0, usualKey), under...)), '/'))
+}
 
 func (c claim) mark() string {
 	switch {

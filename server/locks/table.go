@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -107,6 +106,7 @@ func Open(ctx context.Context, store Store, c Config) (*Table, error) {
 			return nil, err
 		}
 	}
+	t.mirror.shown = func(age time.Duration) { c.Metrics.WatchLag.Observe(age.Seconds()) }
 	revision, err := t.read(ctx)
 	if err != nil {
 		return nil, err
@@ -154,9 +154,8 @@ func (t *Table) read(ctx context.Context) (int64, error) {
 func (t *Table) follow(ctx context.Context, revision int64) {
 	for {
 		err := t.store.Watch(ctx, prefix, revision, func(changes []kv.Change) error {
-			now := time.Now()
-			t.mirror.apply(changes, now)
-			t.observe(changes, now)
+			t.mirror.apply(changes, time.Now())
+			t.gauge()
 			t.removeOrphans()
 			return nil
 		})
@@ -180,17 +179,6 @@ func (t *Table) removeOrphans() {
 	for _, orphan := range t.mirror.visits.left() {
 		t.tryUntilDone(func(ctx context.Context) error { return t.takeOut(ctx, orphan) })
 	}
-}
-
-func (t *Table) observe(changes []kv.Change, now time.Time) {
-	for _, c := range changes {
-		if c.New() && strings.HasPrefix(c.Key, claimPrefix) {
-			if claim, ok := decodeClaim(c.Entry); ok {
-				t.config.Metrics.WatchLag.Observe(now.Sub(time.UnixMilli(claim.Locked)).Seconds())
-			}
-		}
-	}
-	t.gauge()
 }
 
 func (t *Table) gauge() {
