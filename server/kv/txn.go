@@ -56,6 +56,11 @@ func Holds(key string, value []byte) Cond {
 	return Cond{&pb.Compare{Key: []byte(key), Target: pb.Compare_VALUE, TargetUnion: &pb.Compare_Value{Value: value}}}
 }
 
+// Read reads at most limit of the keys that the condition is about, in order.
+func (c Cond) Read(limit int64) Op {
+	return read(&pb.RangeRequest{Key: c.compare.Key, RangeEnd: c.compare.RangeEnd, Limit: limit})
+}
+
 // Op is an operation of a transaction, in the form in which etcd receives it. The client's own form would be copied several times.
 type Op struct{ request *pb.RequestOp }
 

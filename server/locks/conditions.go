@@ -73,11 +73,13 @@ func (c claim) waits() (prefixes []string) {
 }
 
 func (w *preconditions) between(first, end string) {
-	w.add(first, kv.NoneBetween(first, end), kv.ReadBetween(first, end, maxNamed))
+	none := kv.NoneBetween(first, end)
+	w.add(first, none, none.Read(maxNamed))
 }
 
 func (w *preconditions) none(prefix string) {
-	w.add(prefix, kv.NoneUnder(prefix), kv.ReadSomeUnder(prefix, maxNamed))
+	none := kv.NoneUnder(prefix)
+	w.add(prefix, none, none.Read(maxNamed))
 }
 
 func (w *preconditions) add(name string, condition kv.Cond, read kv.Op) {
