@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hack-pad/safejs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -273,4 +275,25 @@ func TestRobbedThiefRobsNobody(t *testing.T) {
 	require.ErrorIs(t, err, lock.ErrDenied)
 	require.NoError(t, thief.Renew(t.Context(), lease))
 	assert.False(t, lost(g))
+}
+
+// A folder is being opened when the client forgets all handles, because the site's data was cleared. Later calls do not get the handle
+// that was on its way.
+func TestForgottenFolderIsOpenedAnew(t *testing.T) {
+	replace(t, prototype("FileSystemDirectoryHandle"), "getDirectoryHandle", `let first = true
+		return function (...args) {
+			if (!first) return before.apply(this, args)
+			first = false
+			return new Promise((done) => { self.answer = () => done("former") })
+		}`, nil)
+	dir := must(NewDir("test " + lock.NewID()))
+	opened := make(chan safejs.Value, 1)
+	go func() { opened <- must(dir.open(context.Background())) }()
+	for must(safejs.Global().Get("answer")).IsUndefined() {
+		require.NoError(t, wait.For(t.Context(), time.Millisecond))
+	}
+	dir.forget()
+	must(safejs.Global().Call("answer"))
+	<-opened
+	assert.Equal(t, safejs.TypeObject, must(dir.open(t.Context())).Type())
 }

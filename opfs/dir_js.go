@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hack-pad/safejs"
@@ -16,14 +15,14 @@ import (
 )
 
 // Dir is a folder of the origin private file system. The folder is made when it is first needed, and made again after
-// somebody removed it. Nothing outside it is ever touched.
+// somebody removed it. Nothing outside it is ever touched. It needs no mutex, see requests.
 type Dir struct {
 	parent *Dir // nil for the origin's own root
 	name   string
 
-	mu     sync.Mutex
-	handle safejs.Value
-	opened bool
+	handle    safejs.Value
+	opened    bool
+	forgotten int // how many times
 }
 
 // NewDir returns the folder root, whose components are separated by slashes. It fails with lock.ErrInvalidArgument if
@@ -53,13 +52,12 @@ func (d *Dir) String() string {
 
 // open returns the handle of the folder.
 func (d *Dir) open(ctx context.Context) (safejs.Value, error) {
-	d.mu.Lock()
-	handle, opened := d.handle, d.opened
-	d.mu.Unlock()
-	if opened {
-		return handle, nil
+	if d.opened {
+		return d.handle, nil
 	}
+	var handle safejs.Value
 	var err error
+	forgotten := d.forgotten
 	if d.parent == nil {
 		handle, err = storage(ctx)
 	} else if handle, err = d.parent.open(ctx); err == nil {
@@ -68,18 +66,17 @@ func (d *Dir) open(ctx context.Context) (safejs.Value, error) {
 	if err != nil {
 		return safejs.Value{}, d.explain(ctx, d.String(), err)
 	}
-	d.mu.Lock()
-	d.handle, d.opened = handle, true
-	d.mu.Unlock()
+	if d.forgotten == forgotten {
+		d.handle, d.opened = handle, true
+	}
 	return handle, nil
 }
 
 // forget makes the next call open the folder and its parents anew.
 func (d *Dir) forget() {
 	for ; d != nil; d = d.parent {
-		d.mu.Lock()
 		d.opened = false
-		d.mu.Unlock()
+		d.forgotten++
 	}
 }
 
