@@ -80,6 +80,11 @@ func (a *alive) gone(ctx context.Context, client string) bool {
 	file, err := a.dir.file(ctx, client, false)
 	if err == nil {
 		if err = probe(ctx, file); err == nil {
+			if a.file != nil {
+				if _, err := a.dir.file(ctx, a.id, false); err != nil {
+					return false // the site's data was cleared: a former handle of the folder does not show who has the file open
+				}
+			}
 			err = a.dir.remove(ctx, client)
 			return err == nil || !busy(err) && jsbridge.ExceptionName(err) != "" // not opened in between, as far as is known
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
+	"github.com/holdfast-dev/holdfast/jsbridge"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -167,6 +168,27 @@ func TestRecordIsLostInRecoveryAfterClear(t *testing.T) {
 	later := claimed(t, next, newRecord("x", lock.Exclusive))
 	require.ErrorIs(t, holder.Renew(t.Context(), lease), lock.ErrLost)
 	require.NoError(t, next.Renew(t.Context(), later))
+}
+
+// A client that does not know of the clear looks for clients that are gone. Its handle of the folder is from before the clear. In Chromium,
+// such a handle lists the present files, and opens and removes even those that are open.
+func TestFormerClientRemovesNoFileAfterClear(t *testing.T) {
+	former := newClient(t, newRoot())
+	hold(t, former, "x")
+	next, resume := cleared(t, former)
+	defer resume()
+	hold(t, next, "x")
+	id := next.steps.liveness.alive.id
+	replace(t, prototype("FileSystemFileHandle"), "createSyncAccessHandle",
+		"return async function () { return this.name === argument ? { close() {} } : before.call(this) }", id)
+	removals := make(chan struct{}, 1)
+	var scope jsbridge.Scope
+	defer scope.Release()
+	removed := must(scope.Func(func([]safejs.Value) any { signal(removals); return nil }))
+	replace(t, prototype("FileSystemDirectoryHandle"), "removeEntry", "return async function () { argument() }", removed)
+	assert.Contains(t, must(former.steps.liveness.alive.others(t.Context())), id)
+	assert.False(t, former.steps.liveness.alive.gone(t.Context(), id))
+	assert.Empty(t, removals)
 }
 
 // A record that its holder has restored is a lock for those that begin after the clear, until it is removed.
