@@ -195,7 +195,7 @@ export class Files {
       this.#worker.postMessage({ file: ++this.#last, do: name, args }, transfer); // its exception rejects the promise, too
       this.#asked.set(this.#last, { resolve, reject });
       this.#bytes += bytes;
-      if (this.#asked.size === 1 || this.#bytes > much) this.#wait();
+      if (this.#asked.size === 1 || bytes > much) this.#wait();
     });
   }
 

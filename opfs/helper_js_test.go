@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
+	"github.com/holdfast-dev/holdfast/jsbridge"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -301,6 +302,28 @@ func TestUnsentRequestIsNotAwaited(t *testing.T) {
 	require.True(t, isNamed(err, "DataCloneError"), err)
 	must(call(t.Context(), helper, "preopen", newRoot()))
 	require.Eventually(t, func() bool { return must(run("return timers.size").Int()) == 0 }, 3*time.Second, 10*time.Millisecond)
+}
+
+// The helper stands still and has more than a megabyte to write. It is replaced in time, although the page goes on asking it.
+func TestStuckHelperIsReplacedWhileThePageAsks(t *testing.T) {
+	files := made("files.js", `new module.Files(() => (self.fake = { terminate() {}, postMessage(ask) {
+		if (ask.do === "preopen") queueMicrotask(() => this.onmessage({ data: { file: ask.file } }));
+	} }))`)
+	defer func() { must(files.Call("close")) }()
+	must(call(t.Context(), files, "preopen", "root"))
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	asking := make(chan struct{})
+	go func() {
+		defer close(asking)
+		for wait.For(ctx, time.Second) == nil {
+			go func() { _, _ = ask(ctx, files, "probe", nil) }()
+		}
+	}()
+	_, err := ask(ctx, files, "finish", 1, must(jsbridge.NewBytes(1<<20+1)))
+	require.True(t, isNamed(err, notOpened), "%v", err)
+	stop()
+	<-asking
 }
 
 // A snapshot arrives after a later one was sealed. Neither the helper nor one that replaces it opens the draft again: other pages
