@@ -86,7 +86,7 @@ typecheck: web/node_modules/.package-lock.json ## check the TypeScript sources a
 # With -trimpath, the build cache of another clone serves here too. The tests of the server mostly wait for leases to expire, so four
 # packages run at once.
 test-native: ## Go tests outside the browser, with the race detector
-	go test -race -trimpath -timeout 20m -p 4 -skip '^Test(Soak|Campaign)' $(NATIVE_TESTS)
+	go test -race -trimpath -timeout 20m -p 4 -parallel 4 -skip '^Test(Soak|Campaign)' $(NATIVE_TESTS)
 
 test-wasm: ## tests of the Go packages that touch JavaScript, in Chromium: in a page, those of opfs in a worker
 	$(MAKE) -j3 --output-sync=target $(WASM_TESTS)
