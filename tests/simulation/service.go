@@ -98,12 +98,23 @@ func (s *service) link(dead <-chan struct{}) memory.Link {
 			before = memory.ErrLost
 		case s.dice.chance(rate):
 			after = memory.ErrLost
+		case request == "txn" && s.dice.chance(rate/2):
+			before = s.late()
 		}
 		if before != nil || after != nil {
 			s.ill()
 		}
 		return before, after
 	}
+}
+
+// late makes the store carry out a transaction whose answer was given up long before.
+func (s *service) late() error {
+	s.stalled.Add(1)
+	return &memory.Late{After: s.dice.between(10*time.Millisecond, 20*time.Second), Done: func() {
+		s.ill()
+		s.stalled.Done()
+	}}
 }
 
 // start starts an instance.

@@ -7,6 +7,7 @@ package memory
 import (
 	"context"
 	"sync"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
@@ -22,6 +23,16 @@ type Link func(ctx context.Context, request string) (before, after error)
 
 // ErrLost is the client's error for a lost request or a lost answer.
 var ErrLost = status.Error(codes.Unavailable, "the simulated connection to the store broke")
+
+// Late makes a [Link] lose the answer to a transaction at once, while the transaction is still on its way: the store carries it out after
+// a time, as a cluster may whose leader hung meanwhile, and then calls Done. Other requests are lost.
+type Late struct {
+	After time.Duration
+	Done  func()
+}
+
+// Error implements error.
+func (l *Late) Error() string { return "the transaction arrives after its answer was given up" }
 
 // Store is the state that all clients share.
 type Store struct {
@@ -60,12 +71,12 @@ type connection struct {
 func (c *connection) call(ctx context.Context, request string, do func()) error {
 	before, after := c.link(ctx, request)
 	switch {
+	case before != nil:
+		return before
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case c.life.Err() != nil:
 		return c.life.Err()
-	case before != nil:
-		return before
 	}
 	c.store.mu.Lock()
 	do()

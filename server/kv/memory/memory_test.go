@@ -186,3 +186,27 @@ func TestLeases(t *testing.T) {
 		assert.Empty(t, there())
 	})
 }
+
+// A transaction that is late changes the store after its answer was given up.
+func TestLateTransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memory.New()
+		done := make(chan struct{})
+		s := m.Client(func(_ context.Context, request string) (before, after error) {
+			if request == "txn" {
+				before = &memory.Late{After: time.Second, Done: func() { close(done) }}
+			}
+			return before, nil
+		})
+		t.Cleanup(func() { assert.NoError(t, s.Close()); m.Close() })
+		_, err := s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("a", nil)}})
+		require.ErrorIs(t, err, kv.ErrUnavailable)
+		keys, err := s.Keys(t.Context(), "")
+		require.NoError(t, err)
+		assert.Empty(t, keys)
+		<-done
+		keys, err = s.Keys(t.Context(), "")
+		require.NoError(t, err)
+		assert.Equal(t, []string{"a"}, keys)
+	})
+}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sort"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -36,22 +38,35 @@ func (c *connection) Range(ctx context.Context, r *pb.RangeRequest, _ ...grpc.Ca
 // Txn implements [pb.KVClient].
 func (c *connection) Txn(ctx context.Context, r *pb.TxnRequest, _ ...grpc.CallOption) (response *pb.TxnResponse, err error) {
 	var refusal error
-	err = c.call(ctx, "txn", func() {
-		if !fits(r, kv.MaxOps) {
-			refusal = rpctypes.ErrGRPCTooManyOps
-			return
-		}
-		t := &transaction{s: c.store, revision: c.store.revision + 1}
-		response = t.run(r)
-		if refusal = t.refusal; refusal != nil {
-			return
-		}
-		t.commit()
-		response.Header = c.store.header()
-	})
+	err = c.call(ctx, "txn", func() { response, refusal = c.store.carryOut(r) })
+	var late *Late
+	if errors.As(err, &late) {
+		time.AfterFunc(late.After, func() {
+			defer late.Done()
+			c.store.mu.Lock()
+			defer c.store.mu.Unlock()
+			_, _ = c.store.carryOut(r)
+		})
+		err = ErrLost
+	}
 	if err = cmp.Or(err, refusal); err != nil {
 		return nil, err
 	}
+	return response, nil
+}
+
+// carryOut runs a transaction, unless etcd would refuse it. The caller holds the mutex.
+func (s *Store) carryOut(r *pb.TxnRequest) (*pb.TxnResponse, error) {
+	if !fits(r, kv.MaxOps) {
+		return nil, rpctypes.ErrGRPCTooManyOps
+	}
+	t := &transaction{s: s, revision: s.revision + 1}
+	response := t.run(r)
+	if t.refusal != nil {
+		return nil, t.refusal
+	}
+	t.commit()
+	response.Header = s.header()
 	return response, nil
 }
 
