@@ -103,7 +103,7 @@ func TestServiceWorkerErrorSaysWhatToImport(t *testing.T) {
 	tab.MustEval(askWorker, nil)
 	said := browser.Get[string](tab, "await ask('service', {name: 'x', options: {strategy: 'web-lock'}})")
 	assert.Contains(t, said, "unsupported: ")
-	assert.Contains(t, said, "import holdfast-page.js beside holdfast.js")
+	assert.Contains(t, said, "must import holdfast-page.js")
 }
 
 // A removed frame releases its locks and leaves every queue, and its locks refuse like the browser's.
