@@ -25,7 +25,7 @@ type Link func(ctx context.Context, request string) (before, after error)
 var ErrLost = status.Error(codes.Unavailable, "the simulated connection to the store broke")
 
 // Late makes a [Link] lose the answer to a transaction at once, while the transaction is still on its way: the store carries it out after
-// a time, as a cluster may whose leader hung meanwhile, and then calls Done. Other requests are lost.
+// a time, as a cluster may whose leader hung meanwhile, and then calls Done. A link returns it as before, and for transactions only.
 type Late struct {
 	After time.Duration
 	Done  func()
