@@ -26,7 +26,7 @@ const (
 	OrphanAge = time.Hour
 	// page is the number of names per read.
 	page = 500
-	// garbagePage is the number of names of garbage per read. It is larger, because etcd counts all garbage that is left at each read.
+	// garbagePage is the number of names of garbage per read. It is larger, because an external etcd counts all garbage that is left at each read.
 	garbagePage = 5000
 	// deletionsAtOnce is the number of blobs that are deleted together. A bucket, and a disk that is busy with saves, take
 	// milliseconds for each. One after the other, the server would delete fewer blobs than busy documents drop.

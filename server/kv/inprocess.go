@@ -2,20 +2,25 @@ package kv
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
+	"go.etcd.io/etcd/server/v3/etcdserver/txn"
 	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"google.golang.org/grpc"
 )
 
 // inProcess returns a client that calls the server directly, without a connection.
 func inProcess(s *etcdserver.EtcdServer) *clientv3.Client {
 	client := v3client.New(s)
+	client.KV = clientv3.NewKVFromKVClient(uncounted{adapter.KvServerToKvClient(v3rpc.NewQuotaKVServer(s)), s}, client)
 	watches := adapter.WatchServerToWatchClient(v3rpc.NewWatchServer(s))
 	client.Watcher = clientv3.NewWatchFromWatchClient(queuedWatches{watches}, client)
 	return client
@@ -24,6 +29,27 @@ func inProcess(s *etcdserver.EtcdServer) *clientv3.Client {
 // txnsOf returns a client that sends transactions to the server directly.
 func txnsOf(s *etcdserver.EtcdServer) pb.KVClient {
 	return adapter.KvServerToKvClient(v3rpc.NewQuotaKVServer(s))
+}
+
+// uncounted reads pages without counting the keys that follow. For each page, etcd's own Range counts all of them, which takes a third of a
+// second for 300,000 keys, and all writes wait meanwhile.
+type uncounted struct {
+	pb.KVClient
+	server *etcdserver.EtcdServer
+}
+
+func (u uncounted) Range(ctx context.Context, r *pb.RangeRequest, options ...grpc.CallOption) (*pb.RangeResponse, error) {
+	if r.Limit == 0 || r.CountOnly || r.Serializable {
+		return u.KVClient.Range(ctx, r, options...)
+	}
+	if err := u.server.LinearizableReadNotify(ctx); err != nil {
+		return nil, err
+	}
+	response, _, err := txn.Range(ctx, u.server.Logger(), u.server.KV(), r, false)
+	if errors.Is(err, mvcc.ErrCompacted) {
+		return nil, rpctypes.ErrGRPCCompacted
+	}
+	return response, err
 }
 
 // queuedWatches puts a queue between the watch requests of the client and a server in this process.

@@ -225,8 +225,8 @@ func (s *Store) get(ctx context.Context, key string, options ...clientv3.OpOptio
 	return s.getWithin(ctx, s.timeout, key, options...)
 }
 
-// pageTimeout is how long one page of [Store.Each] may take. Etcd counts all keys that follow, so on a busy machine a page of a million
-// keys takes longer than any other request.
+// pageTimeout is how long one page of [Store.Each] may take. An external etcd counts all keys that follow, so on a busy machine a
+// page of a million keys takes longer than any other request.
 const pageTimeout = time.Minute
 
 func (s *Store) getWithin(ctx context.Context, limit time.Duration, key string, options ...clientv3.OpOption) ([]Entry, int64, error) {

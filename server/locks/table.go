@@ -132,8 +132,8 @@ func (t *Table) Close() {
 	}
 }
 
-// readPage is the number of entries per read. etcd counts all following entries for each page, so few large pages
-// cost less than many small ones.
+// readPage is the number of entries per read. An external etcd counts all following entries for each page, so few large
+// pages cost less than many small ones.
 const readPage = 50_000
 
 // read loads the mirror and returns its revision.
