@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,11 +19,11 @@ import (
 type names struct {
 	store *kv.Store
 	delay time.Duration // longer than the history is kept: etcd compacts with a lag of up to 1.1 times its retention
-	begun time.Time
 
-	mu      sync.Mutex
-	ended   []endedLock // in the order of their ends
-	scanned bool        // for names that a former run has left
+	mu    sync.Mutex
+	ended []endedLock // in the order of their ends
+	// missed are the first and the last lock that ended and did not fit into ended. Those of a former run count as one.
+	missed []endedLock
 }
 
 type endedLock struct {
@@ -30,28 +32,30 @@ type endedLock struct {
 	at       time.Time
 }
 
-const (
-	// maxEnded bounds the memory. Names that do not fit are found after the next start.
-	maxEnded = 100_000
-	// namesAtOnce is how many names go in one transaction.
-	namesAtOnce = 40
-)
+// maxEnded bounds the memory. Names that do not fit are found by a look at all names. Tests change it.
+var maxEnded = 100_000
+
+// namesAtOnce is how many names go in one transaction.
+const namesAtOnce = 40
 
 func newNames(store *kv.Store, history time.Duration) *names {
-	return &names{store: store, delay: 3 * history, begun: time.Now()}
+	return &names{store: store, delay: 3 * history, missed: []endedLock{{revision: math.MaxInt64, at: time.Now()}}}
 }
 
 // note is called when the lock of a document has ended.
 func (n *names) note(document string, revision int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	l := endedLock{document, revision, time.Now()}
 	if len(n.ended) < maxEnded {
-		n.ended = append(n.ended, endedLock{document, revision, time.Now()})
+		n.ended = append(n.ended, l)
+		return
 	}
+	n.missed = append(n.missed[:min(len(n.missed), 1)], l)
 }
 
-// tidy removes the names that are due. Its cost grows with the locks that have ended since the last call, and once, after a start, with the number of
-// documents.
+// tidy removes the names that are due. Its cost grows with the locks that have ended since the last call. After a start, and after more locks
+// have ended than are remembered, it grows once with the number of documents.
 func (n *names) tidy(ctx context.Context, now time.Time) error {
 	for due := n.due(now); len(due) > 0; due = n.due(now) {
 		if err := n.remove(ctx, due); err != nil {
@@ -61,17 +65,26 @@ func (n *names) tidy(ctx context.Context, now time.Time) error {
 			return err
 		}
 	}
-	if n.scanned || now.Sub(n.begun) < n.delay {
+	n.mu.Lock()
+	missed := slices.Clone(n.missed)
+	n.mu.Unlock()
+	if len(missed) == 0 || now.Sub(missed[0].at) < n.delay {
 		return nil
 	}
 	_, err := n.store.Each(ctx, events.Prefix, namesAtOnce, func(entries []kv.Entry) error {
 		var left []endedLock
 		for _, e := range entries {
-			left = append(left, endedLock{document: strings.TrimPrefix(e.Key, events.Prefix), revision: e.Modified})
+			if e.Modified <= missed[0].revision {
+				left = append(left, endedLock{document: strings.TrimPrefix(e.Key, events.Prefix), revision: e.Modified})
+			}
 		}
 		return n.remove(ctx, left)
 	})
-	n.scanned = err == nil
+	if err == nil {
+		n.mu.Lock()
+		n.missed = n.missed[1:]
+		n.mu.Unlock()
+	}
 	return err
 }
 

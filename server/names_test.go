@@ -57,7 +57,7 @@ func TestUnusedNamesLeaveNothing(t *testing.T) {
 	require.NoError(t, s.names.tidy(t.Context(), time.Now()))
 	require.Len(t, left(), 102, "clients may resume from before")
 	later := time.Now().Add(s.names.delay + time.Second)
-	s.names.scanned = true
+	s.names.missed = nil
 	require.NoError(t, s.names.tidy(t.Context(), later))
 	assert.Equal(t, []string{"events/again", "events/saved"}, left())
 
@@ -91,7 +91,7 @@ func TestQuestionThatEndsAfterItsLockLeavesNothing(t *testing.T) {
 	request.Holder.ID = "bob"
 	_, err = desk.Ask(ctx, request, time.Minute)
 	require.ErrorIs(t, err, context.Canceled)
-	s.names.scanned = true
+	s.names.missed = nil
 	require.NoError(t, s.names.tidy(t.Context(), time.Now().Add(s.names.delay+time.Second)))
 	keys, err := s.store.Keys(t.Context(), "events/")
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestNamesThatCouldNotBeRemovedAreTriedAgain(t *testing.T) {
 	})
 	t.Cleanup(func() { assert.NoError(t, store.Close()) })
 	n := newNames(store, time.Minute)
-	n.scanned = true
+	n.missed = nil
 	for i := range 2 * namesAtOnce {
 		result, err := store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(fmt.Sprint("events/", i), nil)}})
 		require.NoError(t, err)
@@ -123,4 +123,32 @@ func TestNamesThatCouldNotBeRemovedAreTriedAgain(t *testing.T) {
 	left, err := store.Count(t.Context(), "events/")
 	require.NoError(t, err)
 	assert.Zero(t, left)
+}
+
+// More locks end than the server remembers until their names are due. It finds the others again, without a restart.
+func TestMoreUnusedNamesThanAreRemembered(t *testing.T) {
+	defer func(n int) { maxEnded = n }(maxEnded)
+	maxEnded = 3
+	store := memory.New().Client(func(context.Context, string) (before, after error) { return nil, nil })
+	t.Cleanup(func() { assert.NoError(t, store.Close()) })
+	n := newNames(store, time.Minute)
+	now := time.Now()
+	require.NoError(t, n.tidy(t.Context(), now.Add(n.delay)))
+	require.Empty(t, n.missed)
+	for i := range 2 * maxEnded {
+		result, err := store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(fmt.Sprint("events/", i), nil)}})
+		require.NoError(t, err)
+		n.note(fmt.Sprint(i), result.Revision)
+	}
+	left := func(at time.Time) int {
+		require.NoError(t, n.tidy(t.Context(), at))
+		keys, err := store.Keys(t.Context(), "events/")
+		require.NoError(t, err)
+		return len(keys)
+	}
+	assert.Equal(t, 2*maxEnded, left(now.Add(n.delay/2)), "clients may resume from before")
+	later := time.Now().Add(n.delay + time.Second)
+	assert.Equal(t, maxEnded-1, left(later), "up to the first one that was not remembered")
+	assert.Zero(t, left(later))
+	assert.Empty(t, n.missed)
 }
