@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
 // queue carries out the changes that come from this instance. The changes of one room run in the order of their
@@ -96,14 +98,17 @@ func (q *queue) commit(jobs []*job) int {
 		x := newTxn(ctx, q.store)
 		n := gather(x, jobs)
 		t, err := x.encode(q.now())
+		var result kv.Result
+		if err == nil {
+			result, err = q.store.Commit(ctx, t)
+		}
+		if errors.Is(err, kv.ErrTooLarge) {
+			err = errFull // each room is small enough, and all of them together are not
+		}
 		if errors.Is(err, errFull) && n > 1 {
 			jobs = jobs[:1] // each job alone shows which one is too large
 			continue
 		}
-		if err != nil {
-			return settle(jobs[:n], 0, known(err))
-		}
-		result, err := q.store.Commit(ctx, t)
 		if err != nil {
 			return settle(jobs[:n], 0, known(err))
 		}
