@@ -25,7 +25,11 @@ func (t *Table) Acquire(ctx context.Context, r Request) (Lease, error) {
 		return Lease{}, err
 	}
 	for {
-		lease, err := t.acquire(ctx, r, newTicket(r, time.Now()))
+		own := newTicket(r, time.Now())
+		if own.tooWide() {
+			return Lease{}, errTooWide
+		}
+		lease, err := t.acquire(ctx, r, own)
 		if !errors.Is(err, errGranted) {
 			return lease, err
 		}
@@ -154,15 +158,14 @@ func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error)
 	}
 	then = append(then, own.removal()...)
 	then = append(then, t.record(Change{Locked: true, Lease: lease})...)
-	tooMany := &InvalidError{"too many paths at once"}
 	if len(w.conditions) > kv.MaxOps || len(then) > kv.MaxOps {
-		return Lease{}, kv.Result{}, tooMany
+		return Lease{}, kv.Result{}, errTooWide
 	}
 	t.mirror.own.make(c, expires)
 	result, err := t.commit(ctx, kv.Txn{If: w.conditions, Then: then, Else: w.reads, Apart: holderApart + c.Holder})
 	switch {
 	case errors.Is(err, kv.ErrTooLarge):
-		err = tooMany
+		err = errTooWide
 	case err == nil && readConflicts(result.Reads).gone:
 		err = ErrGivenUp
 	case err == nil && readConflicts(result.Reads).granted > 0:

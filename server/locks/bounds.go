@@ -7,6 +7,18 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
+var errTooWide = &InvalidError{"too many paths at once"}
+
+// tooWide reports whether a request needs more conditions than a transaction can have. One that must wait needs fewer, and would wait in
+// vain if it lost its place; its lease could need too many to end.
+func (t *ticket) tooWide() bool {
+	components := 0
+	for _, p := range t.Paths {
+		components += len(p)
+	}
+	return components > kv.MaxOps/3 && len(t.preconditions().conditions) > kv.MaxOps
+}
+
 // mayHaveMore returns an error if the holder of a ticket, or its user, has reached a limit.
 func (t *Table) mayHaveMore(ctx context.Context, own *ticket, r Request) error {
 	if err := t.withinLimits(own, r); err != nil {
