@@ -82,6 +82,12 @@ func (t *Table) Inspect(ctx context.Context, p Path) (holders []Lease, waiters [
 func (t *Table) readAll(ctx context.Context, p Path) (list Listing, whole bool, err error) {
 	var w preconditions
 	asked := claim{Paths: []Path{p}, Mode: Exclusive, Slots: 1}
+	t.mirror.mu.Lock()
+	seen, _ := t.mirror.inTheWay(asked)
+	t.mirror.mu.Unlock()
+	if len(seen) >= maxNamed {
+		return Listing{}, false, nil // etcd would count all of them, and all writes would wait meanwhile
+	}
 	w.clear(asked)
 	w.first(asked)
 	result, err := t.store.Commit(ctx, kv.Txn{Then: w.reads})
