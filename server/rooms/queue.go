@@ -32,7 +32,20 @@ const (
 	// maxRetry bounds the pause before a retry after a conflict. It is short, so that the instance that lost usually
 	// commits next.
 	maxRetry = 10 * time.Millisecond
+	// tellRate is the number of bytes a second that the states of one room may send to its participants, and maxRest the longest pause for
+	// that. Otherwise one participant of a room with hundreds of others could keep the whole server busy.
+	tellRate = 256 << 20
+	maxRest  = 500 * time.Millisecond
 )
+
+// rest returns the pause after a transaction whose states have so many bytes for all participants together. Small rooms need none.
+func rest(told int) time.Duration {
+	pause := time.Duration(told) * time.Second / tellRate
+	if pause < breath {
+		return 0
+	}
+	return min(pause, maxRest)
+}
 
 type job struct {
 	ctx     context.Context
@@ -74,21 +87,25 @@ func (q *queue) work(id string) {
 		}
 		q.waiting[id] = nil
 		q.mu.Unlock()
+		last := 0
 		for ; len(jobs) > 0; first = false {
 			if !first {
 				time.Sleep(breath)
 			}
-			done := q.commit(jobs)
+			done, told := q.commit(jobs)
 			for _, j := range jobs[:done] {
 				close(j.done)
 			}
 			jobs = jobs[done:]
+			last = told
 		}
+		time.Sleep(rest(last))
 	}
 }
 
-// commit carries out the first jobs, as many as one transaction holds but at least one, and returns their number.
-func (q *queue) commit(jobs []*job) int {
+// commit carries out the first jobs, as many as one transaction holds but at least one. It returns their number, and
+// the bytes of the new states for all participants.
+func (q *queue) commit(jobs []*job) (done, told int) {
 	ctx, cancel := context.WithTimeout(context.Background(), q.limit)
 	defer cancel()
 	pause := backoff.NewExponentialBackOff()
@@ -110,16 +127,16 @@ func (q *queue) commit(jobs []*job) int {
 			continue
 		}
 		if err != nil {
-			return settle(jobs[:n], 0, known(err))
+			return settle(jobs[:n], 0, known(err)), 0
 		}
 		if result.Held {
-			return settle(jobs[:n], result.Revision, nil)
+			return settle(jobs[:n], result.Revision, nil), x.told
 		}
 		q.conflict()
 		select {
 		case <-time.After(pause.NextBackOff()):
 		case <-ctx.Done():
-			return settle(jobs[:n], 0, errUnavailable)
+			return settle(jobs[:n], 0, errUnavailable), 0
 		}
 	}
 }

@@ -23,6 +23,7 @@ type txn struct {
 	ctx   context.Context
 	store Store
 	state
+	told int // the bytes of the encoded rooms for all their participants
 }
 
 // state holds the reads and pending writes so far: keys, and rooms, which are encoded once at the end. A nil value
@@ -34,7 +35,7 @@ type state struct {
 }
 
 func newTxn(ctx context.Context, store Store) *txn {
-	return &txn{ctx, store, state{map[string]kv.Entry{}, map[string][]byte{}, map[string]room{}}}
+	return &txn{ctx: ctx, store: store, state: state{map[string]kv.Entry{}, map[string][]byte{}, map[string]room{}}}
 }
 
 // try computes one more change. If the change fails or does not fit into the transaction, the transaction stays as it
@@ -110,6 +111,7 @@ func (x *txn) encode(now time.Time) (kv.Txn, error) {
 		if err != nil {
 			return t, err
 		}
+		x.told += len(data) * len(r.Participants)
 		t.Then = append(t.Then, kv.Put(roomPrefix+id, data), kv.Put(updatePrefix+id, encodeTime(now)))
 	}
 	for key, value := range x.keys {
