@@ -143,6 +143,9 @@ func (t *Table) read(ctx context.Context) (int64, error) {
 		l.add(entries, time.Now())
 		return nil
 	})
+	if errors.Is(err, kv.ErrCompacted) && ctx.Err() == nil {
+		return t.read(ctx) // another server needs space, and has compacted the store during the read
+	}
 	if err != nil {
 		return 0, err
 	}
