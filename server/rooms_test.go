@@ -26,8 +26,13 @@ type visitor struct {
 // visit opens a socket as a browser with these cookies does.
 func visit(t *testing.T, i *instance, jar http.CookieJar) *visitor {
 	t.Helper()
+	return visitAs(t, i, jar, nil)
+}
+
+func visitAs(t *testing.T, i *instance, jar http.CookieJar, header http.Header) *visitor {
+	t.Helper()
 	conn, response, err := websocket.Dial(t.Context(), i.URL+"/ws", &websocket.DialOptions{
-		HTTPClient: &http.Client{Jar: jar}})
+		HTTPClient: &http.Client{Jar: jar}, HTTPHeader: header})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.CloseNow() })
 	at, err := url.Parse(i.URL)
@@ -103,18 +108,25 @@ func TestRoomsOverTheWholeService(t *testing.T) {
 	assert.Len(t, present(ben.next("roomInfo")), 1, "nobody comes back this time")
 }
 
-// A session has many sockets, and an address many sessions. Their messages count as their requests do.
+// A session has many sockets, and a user or an address many sessions. Their messages count as their requests do.
 func TestMessagesOfAllSocketsShareALimit(t *testing.T) {
 	t.Parallel()
 	for name, bound := range map[string]func(*server.Config){
 		"session": func(c *server.Config) { c.Rate, c.Burst = 0.001, 20 },
 		"address": func(c *server.Config) { c.AddressRate, c.AddressBurst = 0.001, 20 },
+		"user": func(c *server.Config) {
+			c.UserHeader, c.TrustedProxies, c.UserRate, c.UserBurst = "X-User", []string{"127.0.0.1"}, 0.001, 20
+		},
 	} {
 		s := start(t, bound)
-		jar := newJar(t)
+		jar, header := newJar(t), http.Header{}
 		sockets := make([]*visitor, 5)
 		for i := range sockets {
-			sockets[i] = visit(t, s, jar)
+			if name == "user" {
+				jar = newJar(t)
+				header.Set("X-User", "Ann")
+			}
+			sockets[i] = visitAs(t, s, jar, header)
 		}
 		replies := make(chan []byte, 100)
 		for _, v := range sockets {

@@ -99,6 +99,10 @@ func TestAUserHasOneAllowance(t *testing.T) {
 	}
 	assert.Equal(t, 4, passed)
 	assert.Equal(t, http.StatusOK, s.as(t, "secret-1").with("X-User", "Bob").do("GET", lockOf("r"), nil).status)
+
+	const large = "/api/documents?limit=1000" // takes the rest of the allowance
+	assert.Equal(t, http.StatusOK, s.as(t, "secret-1").with("X-User", "Cleo").do("GET", large, nil).status)
+	assertError(t, s.as(t, "secret-2").with("X-User", "Cleo").do("GET", lockOf("r"), nil), http.StatusTooManyRequests, "rate_limited")
 }
 
 func TestTooManyRequests(t *testing.T) {

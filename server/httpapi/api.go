@@ -334,12 +334,12 @@ func (a *API) countMore(r *http.Request, s sessions.Session, n int) error {
 
 func (a *API) allowMore(r *http.Request, s sessions.Session, n int) (retryAfter int, ok bool) {
 	now := time.Now()
-	after, ok := a.addresses.AllowN(a.network(r), now, n)
+	after, ok := a.addresses.AllowMore(a.network(r), now, n)
 	if ok && s.User.SignedIn() {
-		after, ok = a.users.AllowN(s.User.Name, now, n)
+		after, ok = a.users.AllowMore(s.User.Name, now, n)
 	}
 	if ok && !s.New {
-		after, ok = a.limits.AllowN(s.HolderID, now, n)
+		after, ok = a.limits.AllowMore(s.HolderID, now, n)
 	}
 	return after, ok
 }

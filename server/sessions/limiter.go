@@ -37,12 +37,15 @@ func NewLimiter(perSecond float64, burst int) *Limiter {
 
 // Allow counts a request, or says after how many whole seconds one will be allowed again.
 func (l *Limiter) Allow(key string, now time.Time) (retryAfter int, ok bool) {
-	return l.AllowN(key, now, 1)
+	return l.allow(key, now, 1)
 }
 
-// AllowN is Allow for a request that counts as n, but never as more than the burst.
-func (l *Limiter) AllowN(key string, now time.Time, n int) (retryAfter int, ok bool) {
-	n = min(n, l.burst)
+// AllowMore is Allow for a request that was allowed and counts as n further ones. With them it never counts as more than the burst.
+func (l *Limiter) AllowMore(key string, now time.Time, n int) (retryAfter int, ok bool) {
+	return l.allow(key, now, min(n, l.burst-1))
+}
+
+func (l *Limiter) allow(key string, now time.Time, n int) (retryAfter int, ok bool) {
 	if l.limit == rate.Inf || l.bucket(key, now).AllowN(now, n) {
 		return 0, true
 	}

@@ -50,6 +50,22 @@ func TestLimiterIsBounded(t *testing.T) {
 	assert.LessOrEqual(t, len(l.recent)+len(l.former), 2*maxKeys)
 }
 
+// A request that counts as many takes the whole burst. Otherwise it would never be allowed.
+func TestTheLargestRequestTakesTheBurst(t *testing.T) {
+	for _, burst := range []int{1, 10} {
+		l, now := NewLimiter(1, burst), time.Now()
+		for range 2 {
+			_, ok := l.Allow("ann", now)
+			assert.True(t, ok)
+			_, ok = l.AllowMore("ann", now, 50)
+			assert.True(t, ok)
+			_, ok = l.Allow("ann", now)
+			assert.False(t, ok)
+			now = now.Add(time.Minute)
+		}
+	}
+}
+
 func BenchmarkLimiter(b *testing.B) {
 	for _, keys := range []int{100, 2 * maxKeys} {
 		b.Run(string(rune('0'+keys/maxKeys))+"00k", func(b *testing.B) {
