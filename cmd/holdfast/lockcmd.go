@@ -105,7 +105,7 @@ func (o *lockOptions) guarded(ctx context.Context, use call, lease *client.Lease
 			}
 			return programEnd(err)
 		case s := <-signals:
-			kill(s.(syscall.Signal))
+			forward(s, kill, lease)
 		case <-lost:
 			fmt.Fprintf(use.stderr, "holdfast: %v; %s ends\n", lease.Err(), use.program[0])
 			kill(syscall.SIGTERM)
