@@ -225,3 +225,24 @@ func TestAutoSaveOutlivesItsWorker(t *testing.T) {
 	}
 	atOnce(t, parts)
 }
+
+// A worker computes for ever while a call waits for it, and the page goes on calling it. Its clock runs at twenty times the speed.
+func TestEndlessWorkerIsReplacedWhileThePageCalls(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	tab := w.tab(t, "{root: 'endless'}")
+	tab.MustEval(`
+		const [ms, every] = [performance.now.bind(performance), setInterval]
+		performance.now = () => ms() * 20
+		setInterval = (f, pause) => every(f, pause / 20)
+		null`, nil)
+	tab.WorkerEval("setTimeout(() => Atomics.wait(new Int32Array(new WebAssembly.Memory({initial: 1, maximum: 1, shared: true}).buffer), 0, 0)); null", nil)
+	tab.MustEval(`
+		result = failure(hf.inspect()).then(failed => { globalThis.failed = failed })
+		globalThis.calls = every(() => hf.inspect().catch(() => {}), 50)
+		null`, nil)
+	tab.WaitFor("globalThis.failed", browser.Limit)
+	assert.Equal(t, "runtime-crashed", browser.Get[string](tab, "failed.code"))
+	tab.MustEval("clearInterval(calls); await hf.inspect(); await hf.close()", nil)
+	tab.Quiet()
+}

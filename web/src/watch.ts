@@ -10,9 +10,9 @@ import type { FromWorker, ToWorker } from "./protocol";
 /** How long a worker that owes an answer may be silent before it must send a sign of life, and the maximum time for that. */
 const silenceMs = 5000, signMs = 60_000;
 
-/** Calls gone when the worker no longer answers. The returned function must be called with every message to it. */
+/** Calls gone when the worker no longer answers. The returned function must be called when the worker may owe an answer. */
 export function watch(worker: Worker, owes: () => boolean, gone: (why: string) => void, ended: AbortSignal): () => void {
-  let asked = false;
+  let waits = false, asked = false;
   const inCall = new Patience(() => gone("a file call of its worker does not return"));
   const silent: Patience = new Patience(() => {
     if (asked) return gone(`its worker has been silent for ${signMs / 1000} s`);
@@ -24,12 +24,13 @@ export function watch(worker: Worker, owes: () => boolean, gone: (why: string) =
     inCall.stop();
     silent.stop();
   });
-  const patient = (): void => {
-    if (!asked || !owes()) silent.wait(owes() ? silenceMs : Infinity);
+  const patient = (): void => { // further calls give it no more time
+    if (!waits && owes()) silent.wait(silenceMs), waits = true;
   };
   worker.addEventListener("message", ({ data }: MessageEvent<FromWorker>) => {
     if (ended.aborted) return;
-    asked = false;
+    asked = waits = false;
+    silent.wait(Infinity);
     if (data.kind === "ended") gone("its worker has ended");
     else inCall.wait(data.kind === "file call" ? diskMs(data.bytes) : Infinity);
     patient();
