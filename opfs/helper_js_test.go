@@ -268,22 +268,33 @@ func TestStepOfReplacedHelper(t *testing.T) {
 	other.expect("granted")
 }
 
-// The helper ends and cannot be started again, so others may take the lock. The page learns that it may have lost it.
+// The helper ends and cannot be started again, or the next one is silent, so others may take the lock. The page learns that it may have
+// lost it.
 func TestLockIsLostWithoutHelper(t *testing.T) {
-	UseHelper(made("files.js", `new module.Files(() => {
-		if (self.started) throw new DOMException('the script cannot be loaded', 'NetworkError');
-		self.started = true;
-		return self.helper = new Worker('/package/testdata/helper.js', {type: 'module'});
-	})`))
-	t.Cleanup(func() { must(helper.Call("close")); UseHelper(safejs.Value{}) })
-	root := newRoot()
-	c, other := must(NewFileLocks(root, Options{Tables: newTables()})), startPeer(t, root, safejs.Null())
-	held := hold(t, c, "x")
-	must(must(must(safejs.Global().Get("Function")).New("helper.onerror(new ErrorEvent('error', {message: 'planted'}))")).Invoke())
-	other.tell("request", "x")
-	other.expect("granted")
-	require.Eventually(t, func() bool { return lost(held) }, (failures+1)*resting+prompt, time.Millisecond)
-	_ = c.Close(t.Context()) // it cannot remove its entry
+	run := func(code string) { must(must(must(safejs.Global().Get("Function")).New(code)).Invoke()) }
+	for name, next := range map[string]string{
+		"not started": "throw new DOMException('the script cannot be loaded', 'NetworkError')",
+		"silent":      "return {postMessage() {}, terminate() {}}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			UseHelper(made("files.js", `new module.Files(() => {
+				if (self.started) `+next+`;
+				self.started = true;
+				return self.helper = new Worker('/package/testdata/helper.js', {type: 'module'});
+			})`))
+			t.Cleanup(func() { must(helper.Call("close")); UseHelper(safejs.Value{}); run("self.started = false") })
+			root := newRoot()
+			c, other := must(NewFileLocks(root, Options{Tables: newTables()})), startPeer(t, root, safejs.Null())
+			held := hold(t, c, "x")
+			run("helper.onerror(new ErrorEvent('error', {message: 'planted'}))")
+			other.tell("request", "x")
+			other.expect("granted")
+			require.Eventually(t, func() bool { return lost(held) }, failures*(stepLimit+resting)+prompt, time.Millisecond)
+			ctx, stop := context.WithTimeout(t.Context(), time.Second)
+			defer stop()
+			_ = c.Close(ctx) // it cannot remove its entry
+		})
+	}
 }
 
 // A request that cannot be sent to the helper has failed. Nobody waits for its answer, so the helper does not seem to be

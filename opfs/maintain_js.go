@@ -23,8 +23,8 @@ const (
 	linger = time.Second
 	// sweeping is the interval at which a client looks for others that are gone.
 	sweeping = 2 * time.Second
-	// failures is how many looks in a row may fail before the waiters get the error, and the grants of a client without a liveness file
-	// are lost.
+	// failures is how many looks in a row may fail before the waiters get the error, unless the browser is silent, and the grants of a
+	// client without a liveness file are lost.
 	failures = 3
 )
 
@@ -73,10 +73,10 @@ func (m *maintenance) maintain() {
 				return
 			}
 		}
-		if err == nil || ctx.Err() != nil || errors.Is(err, errFuture) {
+		if err == nil || errors.Is(err, errFuture) {
 			failed = 0
 		} else if failed++; failed >= failures {
-			m.steps.requests.fail(err)
+			m.steps.requests.fail(ctx, err)
 			if m.steps.liveness.alive.ended() { // others count this client as dead
 				m.steps.requests.lose()
 			}

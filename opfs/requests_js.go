@@ -74,8 +74,11 @@ func (r *requests) inform(s *session, own []*entry) {
 	}
 }
 
-// fail reports to all waiters that the table cannot be used.
-func (r *requests) fail(err error) {
+// fail reports to all waiters that the table cannot be used. If the browser did not answer before the end of ctx, they wait on.
+func (r *requests) fail(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
 	for w := range maps.Values(r.waiters) {
 		select {
 		case w.failed <- err:
