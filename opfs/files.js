@@ -26,7 +26,7 @@ export class Files {
   /** @type {Worker | undefined} */
   #worker;
   #last = 0;
-  /** @type {Map<number, {resolve: (value: any) => void, reject: (reason: unknown) => void}>} */
+  /** @type {Map<number, {resolve: (value: any) => void, reject: (reason: unknown) => void, bytes: number}>} */
   #asked = new Map();
   #handles = 0;
   /** @type {Map<number, unknown[]>} the arguments of bind, by page */
@@ -41,7 +41,7 @@ export class Files {
   /** The pages and the folders whose drafts are in IndexedDB. @type {Set<unknown>} */
   #inDatabase = new Set();
   #may = true; // whether files of locks may stay open
-  #bytes = 0; // in requests to write, until all of them are answered
+  #bytes = 0; // in the requests that are not answered
   #heard = false; // whether the helper has answered before
   #patience = new Patience(() => this.#end(new DOMException("the helper worker did not answer in time", "TimeoutError")));
 
@@ -193,7 +193,7 @@ export class Files {
       let bytes = 0;
       for (const arg of [...args, .../** @type {ArrayBuffer[]} */ (transfer)]) bytes += /** @type {any} */ (arg)?.byteLength || /** @type {any} */ (arg)?.length || 0;
       this.#worker.postMessage({ file: ++this.#last, do: name, args }, transfer); // its exception rejects the promise, too
-      this.#asked.set(this.#last, { resolve, reject });
+      this.#asked.set(this.#last, { resolve, reject, bytes });
       this.#bytes += bytes;
       if (this.#asked.size === 1 || bytes > much) this.#wait();
     });
@@ -204,7 +204,6 @@ export class Files {
    * first answer it may be loading.
    */
   #wait() {
-    if (this.#asked.size === 0) this.#bytes = 0;
     this.#patience.wait(this.#asked.size === 0 ? Infinity : diskMs(this.#bytes) + (this.#heard ? 0 : loadMs));
   }
 
@@ -215,6 +214,7 @@ export class Files {
     worker.onmessage = (/** @type {MessageEvent<Answer>} */ { data }) => {
       const asked = this.#asked.get(data.file);
       this.#asked.delete(data.file);
+      this.#bytes -= asked?.bytes ?? 0;
       this.#heard = true;
       this.#wait();
       if (data.error) asked?.reject(data.error);

@@ -337,6 +337,29 @@ func TestStuckHelperIsReplacedWhileThePageAsks(t *testing.T) {
 	<-asking
 }
 
+// Requests follow each other without a pause, and the helper answers each of them. When it stands still then, it does not get the time for what it
+// has written before.
+func TestStuckHelperIsReplacedAfterMuchWork(t *testing.T) {
+	files := made("files.js", `new module.Files(() => (self.fake = { terminate() {}, postMessage(ask) {
+		if (ask.args[0] < 50) setTimeout(() => this.onmessage({ data: { file: ask.file } }), 20);
+	} }))`)
+	defer func() { must(files.Call("close")) }()
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	answers := make(chan error, 2)
+	finish := func(id int) {
+		promise := must(files.Call("finish", id, must(jsbridge.NewBytes(1<<20))))
+		go func() { _, err := jsbridge.Await(ctx, promise); answers <- err }()
+	}
+	finish(0)
+	for id := range 50 {
+		finish(id + 1) // before the answer to the last one
+		require.NoError(t, <-answers)
+	}
+	err := <-answers
+	require.True(t, isNamed(err, notOpened), "%v", err)
+}
+
 // A snapshot arrives after a later one was sealed. Neither the helper nor one that replaces it opens the draft again: other pages
 // would not see the draft, and one that another page has made the content would come back.
 func TestReplacedHelperLeavesSealedDraftClosed(t *testing.T) {
