@@ -157,3 +157,24 @@ func TestPlacesOfRequestsThatWaitAtOnce(t *testing.T) {
 		waiting.Wait()
 	})
 }
+
+// Leases that one holder gets at one moment have different tokens: a browser tells its leases apart by them.
+func TestTokensOfOneHolderDiffer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table, _ := overSlowLink(t)
+		var mu sync.Mutex
+		var acquiring sync.WaitGroup
+		tokens := map[int64]bool{}
+		for i := range 20 {
+			acquiring.Go(func() {
+				lease, err := table.Acquire(t.Context(), want(ann, at(fmt.Sprint(i))))
+				assert.NoError(t, err)
+				mu.Lock()
+				defer mu.Unlock()
+				tokens[lease.Token] = true
+			})
+		}
+		acquiring.Wait()
+		assert.Len(t, tokens, 20)
+	})
+}

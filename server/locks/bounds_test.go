@@ -130,3 +130,16 @@ func TestWaitersPassNoLimit(t *testing.T) {
 		})
 	}
 }
+
+// A lease on several places is one lease.
+func TestPlacesOfALeaseCountOnce(t *testing.T) {
+	table := bounded(t, Config{})
+	wide := ofAnn("ann-1", Path{"a"}, Path{"b"}, Path{"c"})
+	wide.UserLocks = 2
+	lease := seen(t, table, wide)
+	next := ofAnn("ann-2", Path{"d"})
+	next.UserLocks = 2
+	seen(t, table, next)
+	require.NoError(t, table.Release(t.Context(), lease.ID, "ann-1"))
+	seen(t, table, wide)
+}

@@ -144,3 +144,60 @@ func TestAPlaceThatComesLateIsRemoved(t *testing.T) {
 		})
 	}
 }
+
+// gap is a store whose first watch is cut, until the history that it has missed is compacted.
+type gap struct {
+	*late
+	cut, compacted chan struct{}
+	once           sync.Once
+}
+
+func (s *gap) Watch(ctx context.Context, prefix string, after int64, f func([]kv.Change) error) error {
+	first := false
+	s.once.Do(func() { first = true })
+	if !first {
+		return s.late.Watch(ctx, prefix, after, f)
+	}
+	watching, stop := context.WithCancel(ctx)
+	go func() { <-s.cut; stop() }()
+	_ = s.late.Watch(watching, prefix, after, f)
+	select {
+	case <-s.compacted:
+	case <-ctx.Done():
+	}
+	return kv.ErrCompacted
+}
+
+// A place comes late while the server's watch is interrupted. The server finds it when it reads the table again.
+func TestALatePlaceThatIsReadAgainIsRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memory.New()
+		store := &gap{cut: make(chan struct{}), compacted: make(chan struct{}),
+			late: &late{Store: m.Client(func(context.Context, string) (before, after error) { return nil, nil }), made: make(chan struct{})}}
+		table, err := locks.Open(t.Context(), store, locks.Config{})
+		require.NoError(t, err)
+		t.Cleanup(func() { table.Close(); assert.NoError(t, store.Close()); m.Close() })
+		_, err = table.Acquire(t.Context(), want(ann, at("a")))
+		require.NoError(t, err)
+		synctest.Wait() // the table sees it
+		close(store.cut)
+		synctest.Wait()
+		hangs := make(chan struct{})
+		store.mu.Lock()
+		store.next = hangs
+		store.mu.Unlock()
+		r := want(bob, at("a"), at("b"))
+		r.Wait = 10 * time.Second
+		_, err = table.Acquire(t.Context(), r)
+		require.ErrorIs(t, err, kv.ErrUnavailable)
+		close(hangs)
+		<-store.made
+		eves := want(eve, at("b"))
+		_, err = table.Acquire(t.Context(), eves)
+		require.ErrorAs(t, err, new(*locks.DeniedError), "the place has come")
+		close(store.compacted)
+		synctest.Wait()
+		_, err = table.Acquire(t.Context(), eves)
+		require.NoError(t, err)
+	})
+}

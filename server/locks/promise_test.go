@@ -194,3 +194,17 @@ func TestPromisesOfOnePlaceAreApart(t *testing.T) {
 	assert.True(t, ok, "the next lease keeps its own")
 	assert.Equal(t, until, got)
 }
+
+// A grant that the store refuses leaves no promise.
+func TestRefusedGrantLeavesNoPromise(t *testing.T) {
+	table := opened(t)
+	table.stop()
+	table.running.Wait() // its watch: it does not see that another server grants the lease
+	other, err := Open(t.Context(), table.store, Config{})
+	require.NoError(t, err)
+	t.Cleanup(other.Close)
+	leased(t, other, "ann", time.Hour)
+	_, err = table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "bob"}, TTL: time.Hour})
+	require.ErrorAs(t, err, new(*DeniedError))
+	assert.Empty(t, table.mirror.own.made)
+}
