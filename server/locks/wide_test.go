@@ -1,14 +1,18 @@
 package locks_test
 
 import (
+	"context"
 	"fmt"
+	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+	"github.com/holdfast-dev/holdfast/server/kv/memory"
 	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
@@ -58,4 +62,25 @@ func TestARequestIsTooWideWhetherOrNotItMustWait(t *testing.T) {
 			assert.NoError(t, free)
 		}
 	}
+}
+
+// A place above several paths counts once: the deepest paths may have as many siblings as a request may have paths.
+func TestManyDeepSiblings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memory.New()
+		store := m.Client(func(context.Context, string) (before, after error) { return nil, nil })
+		table, err := locks.Open(t.Context(), store, locks.Config{})
+		require.NoError(t, err)
+		t.Cleanup(func() { table.Close(); assert.NoError(t, store.Close()); m.Close() })
+		r := locks.Request{Holder: bob, TTL: long}
+		for i := range 16 {
+			p := locks.Path{}
+			for len(p) < 15 {
+				p = append(p, "x")
+			}
+			r.Paths = append(r.Paths, append(p, strconv.Itoa(i)))
+		}
+		_, err = table.Acquire(t.Context(), r)
+		require.NoError(t, err)
+	})
 }
