@@ -77,3 +77,37 @@ func TestReplacedRequestEndsBeforeTheWatchShowsIt(t *testing.T) {
 	_, err = table.Acquire(t.Context(), earlier)
 	require.ErrorIs(t, err, ErrReplaced)
 }
+
+// The store has lost the lease to which the stubs of places are bound. The next request gets a place under another lease.
+func TestLostLeaseOfStubsIsReplaced(t *testing.T) {
+	table := opened(t)
+	held, _ := leased(t, table, "ann", time.Hour)
+	require.NoError(t, table.hear(t.Context(), held.Token))
+	r := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "bob"}, TTL: time.Hour, Wait: 10 * time.Second}
+	stubs, err := table.stubs.lease(t.Context(), table.store, r.Wait+StubKept)
+	require.NoError(t, err)
+	require.NoError(t, stubs.Close(t.Context()))
+	_, err = table.Acquire(t.Context(), r)
+	require.ErrorIs(t, err, kv.ErrUnavailable)
+	r.Queued = func() { go func() { assert.NoError(t, table.Release(t.Context(), held.ID, "ann")) }() }
+	_, err = table.Acquire(t.Context(), r)
+	require.NoError(t, err)
+}
+
+// The store has lost the lease of a server's places. A request that waits there takes its place again.
+func TestLostPlaceIsTakenAgain(t *testing.T) {
+	table := opened(t)
+	held, _ := leased(t, table, "ann", time.Hour)
+	joined := 0
+	r := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "bob"}, TTL: time.Hour, Wait: time.Minute}
+	r.Queued = func() {
+		if joined++; joined == 1 {
+			go func() { assert.NoError(t, table.lease.Close(t.Context())) }()
+		} else {
+			go func() { assert.NoError(t, table.Release(t.Context(), held.ID, "ann")) }()
+		}
+	}
+	_, err := table.Acquire(t.Context(), r)
+	require.NoError(t, err)
+	assert.Equal(t, 2, joined)
+}
