@@ -191,6 +191,28 @@ func TestFormerClientRemovesNoFileAfterClear(t *testing.T) {
 	assert.Empty(t, removals)
 }
 
+// A client whose file of the table was removed while it was open drops the handle, which Chromium keeps open. The client's former handle of
+// the folder then leads to a file that nobody can open.
+func TestTableIsOpenedAnewWhereAFormerHandleKeepsItOpen(t *testing.T) {
+	c := newClient(t, newRoot())
+	g := hold(t, c, "x")
+	former, err := NewDir(newRoot())
+	require.NoError(t, err)
+	file := must(former.file(t.Context(), lockFile, true))
+	dropped := must(openHandle(t.Context(), file))
+	defer dropped.close()
+	require.True(t, c.steps.turn.take(t.Context()))
+	must(c.steps.file.tables.Call("keep", false)) // the file is closed
+	must(c.steps.file.tables.Call("keep", true))
+	c.steps.file.file, c.steps.file.dir.handle = file, former.handle
+	c.steps.turn.give()
+
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+	defer stop()
+	require.NoError(t, c.steps.visit(ctx, nothing))
+	assert.False(t, lost(g))
+}
+
 // A record that its holder has restored is a lock for those that begin after the clear, until it is removed.
 func TestRestoredRecordExcludesAfterClear(t *testing.T) {
 	holder := newClient(t, newRoot())

@@ -103,6 +103,8 @@ func (f *tableFile) use(ctx context.Context, create bool, do func(file safejs.Va
 		case err == nil:
 			return nil
 		case busy(err) && silent < openings:
+			f.open = false
+			f.dir.forget() // a former handle may lead to a file that this client keeps open itself, see Table.#dropRemoved of tables.js
 			if err := wait.For(ctx, pause/2+rand.N(pause)); err != nil {
 				return err
 			}
