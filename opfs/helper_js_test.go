@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
-	"github.com/holdfast-dev/holdfast/jsbridge"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -242,6 +241,31 @@ func testRecordOutlivesItsHelper(t *testing.T, step string) {
 	require.NoError(t, c.Remove(t.Context(), lease))
 }
 
+// The helper ends while the page does not look, and only a client that has begun since then is in the table. That client removes the entries of
+// the page, and the page restores its record: the table is the one that it knows.
+func TestRecordOutlivesItsHelperAmongNewcomers(t *testing.T) {
+	end := withMortalHelper(t)
+	root := newRoot()
+	c, viewer := newClient(t, root), newClient(t, root)
+	lease := claimed(t, c, newRecord("x", lock.Exclusive))
+	require.NoError(t, wait.For(t.Context(), 20*time.Millisecond))
+	makeStep(t, c)
+	c.steps.turn.take(context.Background()) // it does not look
+	other := startPeer(t, root, safejs.Null())
+	other.tell("request", "y")
+	other.expect("granted")
+	end()
+	for former := c.steps.liveness.alive.id; must(viewer.steps.glance(t.Context())).knows(former); {
+		require.NoError(t, wait.For(t.Context(), time.Millisecond))
+	}
+	c.steps.turn.give()
+	require.NoError(t, c.Renew(t.Context(), lease))
+	record, there, err := viewer.Read(t.Context(), "x")
+	require.NoError(t, err)
+	assert.True(t, there)
+	assert.Equal(t, lease.LeaseID, record.LeaseID)
+}
+
 // The helper ends during a step, and its successor makes the step. The liveness file of the entry in the table is closed by then. When
 // the request is answered, the client has a new one, so no other client takes the lock.
 func TestStepOfReplacedHelper(t *testing.T) {
@@ -313,51 +337,6 @@ func TestUnsentRequestIsNotAwaited(t *testing.T) {
 	require.True(t, isNamed(err, "DataCloneError"), err)
 	must(call(t.Context(), helper, "preopen", newRoot()))
 	require.Eventually(t, func() bool { return must(run("return timers.size").Int()) == 0 }, 3*time.Second, 10*time.Millisecond)
-}
-
-// The helper stands still and has more than a megabyte to write. It is replaced in time, although the page goes on asking it.
-func TestStuckHelperIsReplacedWhileThePageAsks(t *testing.T) {
-	files := made("files.js", `new module.Files(() => (self.fake = { terminate() {}, postMessage(ask) {
-		if (ask.do === "preopen") queueMicrotask(() => this.onmessage({ data: { file: ask.file } }));
-	} }))`)
-	defer func() { must(files.Call("close")) }()
-	must(call(t.Context(), files, "preopen", "root"))
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
-	defer stop()
-	asking := make(chan struct{})
-	go func() {
-		defer close(asking)
-		for wait.For(ctx, time.Second) == nil {
-			go func() { _, _ = ask(ctx, files, "probe", nil) }()
-		}
-	}()
-	_, err := ask(ctx, files, "finish", 1, must(jsbridge.NewBytes(1<<20+1)))
-	require.True(t, isNamed(err, notOpened), "%v", err)
-	stop()
-	<-asking
-}
-
-// Requests follow each other without a pause, and the helper answers each of them. When it stands still then, it does not get the time for what it
-// has written before.
-func TestStuckHelperIsReplacedAfterMuchWork(t *testing.T) {
-	files := made("files.js", `new module.Files(() => (self.fake = { terminate() {}, postMessage(ask) {
-		if (ask.args[0] < 50) setTimeout(() => this.onmessage({ data: { file: ask.file } }), 20);
-	} }))`)
-	defer func() { must(files.Call("close")) }()
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
-	defer stop()
-	answers := make(chan error, 2)
-	finish := func(id int) {
-		promise := must(files.Call("finish", id, must(jsbridge.NewBytes(1<<20))))
-		go func() { _, err := jsbridge.Await(ctx, promise); answers <- err }()
-	}
-	finish(0)
-	for id := range 50 {
-		finish(id + 1) // before the answer to the last one
-		require.NoError(t, <-answers)
-	}
-	err := <-answers
-	require.True(t, isNamed(err, notOpened), "%v", err)
 }
 
 // A snapshot arrives after a later one was sealed. Neither the helper nor one that replaces it opens the draft again: other pages

@@ -76,10 +76,10 @@ func (m *maintenance) maintain() {
 		if err == nil || errors.Is(err, errFuture) {
 			failed = 0
 		} else if failed++; failed >= failures {
-			m.steps.requests.fail(ctx, err)
 			if m.steps.liveness.alive.ended() { // others count this client as dead
 				m.steps.requests.lose()
 			}
+			m.steps.requests.fail(ctx, err)
 		}
 		stop()
 		timer.Reset(m.pause(pause))

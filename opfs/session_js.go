@@ -76,7 +76,7 @@ func (s *session) compose() {
 // written ends a step whose writes are in the file.
 func (s *session) written() {
 	s.steps.number, s.steps.doubt, s.living.strangers, s.steps.seen = s.number, false, s.strangers, s.now.Mono
-	s.steps.moved = false
+	s.steps.moved, s.steps.looked = false, s.now.Wall.UnixMilli()
 	s.steps.at("written")
 	s.adopt()
 }
@@ -112,8 +112,9 @@ func (s *session) read(image []byte) error {
 			s.t = t
 		}
 	}
-	// A client that moved does not know whether its data was cleared: a table without any client that it knows counts as new.
-	s.fresh = c.moved && !slices.ContainsFunc(c.clients, s.t.knows)
+	// A client that moved does not know whether its data was cleared: a table without any client that it knows counts as new, if its number
+	// shows that it may have begun since the last look. A new table has the number of its first millisecond, and rarely two changes in one.
+	s.fresh = c.moved && (s.slot.number < c.number || s.slot.number > c.looked) && !slices.ContainsFunc(c.clients, s.t.knows)
 	if err == nil && s.slot.number < c.number && !s.fresh {
 		err = errors.New("the file is an old version of itself")
 	}

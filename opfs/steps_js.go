@@ -36,6 +36,7 @@ type clientState struct {
 	moved    bool                // other clients may have removed this client's entries before it moved
 	ended    []string            // the entries, and the leases whose records, the next step removes
 	number   int64               // of the last version of the table that this client saw
+	looked   int64               // when that was, in milliseconds of Unix time
 	used     time.Duration       // when the last operation began
 	seen     time.Duration       // when this client last saw the table
 	leaving  bool                // the next step removes this client from the table
