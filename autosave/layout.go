@@ -35,13 +35,14 @@ type Layout struct {
 	digest Digest
 	turn   chan struct{} // capacity 1, filled by the writer; guards the fields below
 
-	token  int64 // of the last Fence
-	fenced bool  // the last Fence succeeded
-	number int64 // of the next index under the token
-	top    index // the last one written
-	lastAt int64 // time of the last generation that was begun
-	nextAt int64 // time in the name of the next one under the token, if its file was made already
-	messy  bool  // there may be files that no index lists
+	token  int64    // of the last Fence
+	fenced bool     // the last Fence succeeded
+	number int64    // of the next index under the token
+	top    index    // the last one written
+	lastAt int64    // time of the last generation that was begun
+	nextAt int64    // time in the name of the next one under the token, if its file was made already
+	messy  bool     // there may be files that no index lists
+	failed []string // the generations whose commits have failed here: they count only if an index lists them
 }
 
 // index is an index file that was read or written.
@@ -206,7 +207,7 @@ func (l *Layout) attempt(ctx context.Context, c Commit) (g Generation, names []i
 		if encoded && !errors.Is(err, ErrNotBegun) {
 			// The index may exist, so its generation must exist too. The next commit first writes a whole index above,
 			// so that the highest one is never torn for long.
-			l.messy, l.fenced = true, false
+			l.messy, l.fenced, l.failed = true, false, append(l.failed, g.ID)
 			return g, nil, nil, asError(err, CodeWriteFailed, "the index could not be written")
 		}
 		switch {

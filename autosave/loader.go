@@ -54,13 +54,16 @@ func (l *loader) renewLate(ctx context.Context, began lock.Instant) error {
 func (l *loader) find(ctx context.Context) (found loaded, err error) {
 	ctx, stop := context.WithTimeout(ctx, writeLimit)
 	defer stop()
-	r := &reconciler{Config: *l.Config, adopted: l.adopted, token: l.lease.Token, owner: l.lease.OwnerName}
-	if r.fence(ctx); errors.Is(r.unfenced, ErrStaleToken) {
-		return found, r.unfenced
+	if err := l.Store.Fence(ctx, l.lease.Token); err != nil {
+		found.unfenced = asError(err, CodeWriteFailed, "the store could not be opened")
+		if errors.Is(err, ErrStaleToken) {
+			return found, found.unfenced
+		}
 	}
+	r := &reconciler{Config: *l.Config, adopted: l.adopted, token: l.lease.Token, owner: l.lease.OwnerName}
 	switch r.all, err = l.Store.List(ctx); {
-	case err != nil && r.unfenced != nil:
-		return found, r.unfenced
+	case err != nil && found.unfenced != nil:
+		return found, found.unfenced
 	case err != nil:
 		return found, asError(err, CodeReadFailed, "what was saved could not be listed")
 	}
@@ -82,7 +85,7 @@ func (l *loader) find(ctx context.Context) (found loaded, err error) {
 
 // open reads the content that the page must load. If no generation is whole, the page keeps its present text.
 func (l *loader) open(ctx context.Context, r *reconciler, found *loaded) error {
-	found.waiting, found.sides, found.unfenced = r.waiting, r.conflict, r.unfenced
+	found.waiting, found.sides = r.waiting, r.conflict
 	if found.trouble == nil {
 		found.trouble = r.trouble
 	}
@@ -149,7 +152,7 @@ func (l *loader) reconcile(ctx context.Context, r *reconciler, found *loaded, di
 		return r.trouble
 	}
 	found.settled = r.trouble == nil && l.Drafts != nil
-	if len(listed) == 0 || r.unfenced != nil {
+	if len(listed) == 0 || found.unfenced != nil {
 		r.waiting = listed
 		return nil //nolint:nilerr // the event that lets the page edit reports it; the drafts wait
 	}

@@ -29,25 +29,16 @@ func (g Generation) contains(d Draft) bool {
 // decision. A crash between a commit and the removal leaves a draft that is contained.
 type reconciler struct {
 	Config
-	adopted  *adoptions
-	token    int64
-	owner    string       // OwnerName of the page
-	own      string       // lineage that the page goes on with: its draft is left to the page
-	all      []Generation // the current one first
-	unfenced error        // why the previous editor, or a commit that has failed, may still make a content
+	adopted *adoptions
+	token   int64
+	owner   string       // OwnerName of the page
+	own     string       // lineage that the page goes on with: its draft is left to the page
+	all     []Generation // the current one first
 
 	present  content
 	waiting  []Draft    // the newest first
 	conflict []Conflict // of the waiting drafts, if both sides could be read
 	trouble  error      // why a draft waits although it need not
-}
-
-// fence excludes the previous editor. A commit of this editor that has failed halfway succeeds now.
-func (r *reconciler) fence(ctx context.Context) {
-	r.unfenced = nil
-	if err := r.Store.Fence(ctx, r.token); err != nil {
-		r.unfenced = asError(err, CodeWriteFailed, "the store could not be opened")
-	}
 }
 
 // content is the text of the newest generation that can be read.
@@ -174,9 +165,6 @@ func (r *reconciler) continues(d Draft) bool {
 func (r *reconciler) commit(ctx context.Context, d Draft, lineage string, text []byte) (bool, error) {
 	var g Generation
 	as, err := r.adopted.decide(ctx, d, AsContent, func() (err error) {
-		if r.unfenced != nil {
-			return r.unfenced // it would hide the draft whose commit has failed
-		}
 		g, err = r.Store.Commit(ctx, Commit{Content: Bytes(text), Draft: lineage, Number: d.Number, Token: r.token,
 			SavedAt: r.Clock.Now().Wall, OwnerName: cmp.Or(d.OwnerName, r.owner), Limits: r.Limits})
 		if err != nil && !errors.Is(err, ErrStaleToken) && !errors.Is(err, ErrEvicted) {
@@ -201,11 +189,9 @@ func (r *reconciler) commit(ctx context.Context, d Draft, lineage string, text [
 
 var errUnknownOutcome = errors.New("it is not known whether a draft was saved")
 
-// afterFailure returns the generation if a commit has succeeded although it has failed with that error, as if its answer was lost. A commit
-// that has failed halfway succeeds with the next Fence. This page must not save over a content that it does not know. If the store cannot be
-// listed, the error matches errUnknownOutcome.
+// afterFailure returns the generation if a commit has succeeded although it has failed with that error, as if its answer was lost. This
+// page must not save over a content that it does not know. If the store cannot be listed, the error matches errUnknownOutcome.
 func (r *reconciler) afterFailure(ctx context.Context, d Draft, lineage string, failed error) (Generation, error) {
-	r.fence(ctx)
 	all, err := r.Store.List(ctx)
 	if err != nil {
 		return Generation{}, &Error{Code: CodeReadFailed, Operation: OpRead, Detail: "what was saved could not be listed", Err: errors.Join(errUnknownOutcome, err)}

@@ -18,14 +18,15 @@ func (l *Layout) salvage(ctx context.Context, names []indexName) ([]Generation, 
 	if err != nil {
 		return nil, err
 	}
+	counts := func(g Generation) bool { return !slices.Contains(l.failed, g.ID) }
 	if found == nil {
-		return l.orphans(ctx, nil, nil)
+		return l.orphans(ctx, nil, counts)
 	}
 	if len(above) == 0 {
 		return found.generations, nil
 	}
 	return l.orphans(ctx, found.generations, func(g Generation) bool {
-		return slices.Contains(above, g.Token) && newer(g, found.generations)
+		return slices.Contains(above, g.Token) && newer(g, found.generations) && counts(g)
 	})
 }
 
