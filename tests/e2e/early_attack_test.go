@@ -173,7 +173,7 @@ func TestEarlyRuntimeIsFirst(t *testing.T) {
 				if (detail.content) text = new TextDecoder().decode(detail.content)
 			})
 			null`, nil)
-		tab.WaitFor("(await locks()).held === 1", browser.Limit)
+		eventually(t, func() bool { return n.count("/holdfast-early.js") > 0 }, "the page asks for the modules")
 		arrive()
 		tab.MustEval("await hf.ready; await new Promise(done => setTimeout(done, 300)); null", nil)
 		close(gate)

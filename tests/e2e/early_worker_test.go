@@ -159,24 +159,6 @@ func TestWorkerDiesDuringTheTakeover(t *testing.T) {
 	}
 }
 
-// An AutoSave that ends before its module has arrived gives the lock back at once.
-func TestEarlyEndBeforeTheModule(t *testing.T) {
-	t.Parallel()
-	n, w := troubledNetwork(t)
-	eachHost(t, func(t *testing.T, host string) {
-		root := "early end " + host
-		n.fail("/holdfast-autosave.js", stall)
-		tab := w.earlyTab(t, n.never(named(host, root, "Ann")))
-		tab.MustEval("edits(); null", nil)
-		tab.WaitFor("(await locks()).held === 1", browser.Limit)
-		tab.MustEval("autosave.dispose(); null", nil)
-		if err := tab.Wait("(await locks()).held === 0", browser.Limit/4); err != nil {
-			t.Errorf("the lock is still held: %v", err)
-		}
-		tab.Close()
-	})
-}
-
 // React's StrictMode creates each AutoSave twice, and ends the first one at once. The second one finds the lock free.
 func TestEarlyAutoSaveIsMadeTwice(t *testing.T) {
 	t.Parallel()

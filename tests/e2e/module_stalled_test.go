@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -54,4 +55,64 @@ func TestModuleThatDoesNotArrive(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The module that takes locks early does not arrive. The page is shown what was saved last, and does not edit before the runtime runs; once
+// the module is there, it edits.
+func TestPreviewWithoutTheRightToEdit(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		holdfast := named(host, "late right "+host, "Ann")
+		w.saves(t, holdfast, "{}", "saved last")
+		gate := make(chan struct{})
+		n.fail("/holdfast-early.js", func(w http.ResponseWriter, r *http.Request) {
+			<-gate
+			n.files.ServeHTTP(w, r)
+		})
+		tab := w.earlyTab(t, n.never(holdfast))
+		tab.MustEval("edits(); null", nil)
+		if err := tab.Wait("told.length > 0", browser.Limit/4); err != nil {
+			t.Errorf("no preview: %v", err)
+		}
+		close(gate)
+		tab.WaitFor("!autosave.readOnly", browser.Limit)
+		assert.Equal(t, []string{"preview free: saved last", "editable: saved last"}, browser.Get[[]string](tab, "told"))
+		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+		tab.Close()
+	})
+}
+
+// The module that saves does not arrive. The page holds no lock, as it cannot edit: another page edits meanwhile. Once the module is there
+// and the other page has ended, the page edits.
+func TestNoLockWithoutTheModuleThatSaves(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		holdfast := named(host, "no lock "+host, "Ann")
+		w.saves(t, holdfast, "{path: ['plan']}", "saved last")
+		other := w.earlyTab(t, holdfast)
+		other.MustEval("edits({path: ['other']}); await autosave.ready; await autosave.dispose()", nil) // has the module
+		gate := make(chan struct{})
+		n.fail("/holdfast-autosave.js", func(w http.ResponseWriter, r *http.Request) {
+			<-gate
+			n.files.ServeHTTP(w, r)
+		})
+		tab := w.earlyTab(t, n.never(holdfast))
+		tab.MustEval("edits({path: ['plan']}); null", nil)
+		tab.WaitFor("told.length > 0", browser.Limit)
+		other.MustEval("edits({path: ['plan']}); null", nil)
+		if err := other.Wait("!autosave.readOnly", browser.Limit/4); err != nil {
+			t.Errorf("nobody edits: %v", err)
+		}
+		close(gate)
+		other.WaitFor("!autosave.readOnly", browser.Limit)
+		other.MustEval("type(' and more'); await autosave.flushNow(); await hf.close()", nil)
+		tab.WaitFor("!autosave.readOnly", browser.Limit)
+		assert.Equal(t, []string{"preview free: saved last", "editable: saved last and more"}, browser.Get[[]string](tab, "told"))
+		for _, tab := range []*browser.Tab{tab, other} {
+			assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
+			tab.Close()
+		}
+	})
 }

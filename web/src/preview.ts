@@ -8,23 +8,25 @@ import type { Handle } from "./handle";
 import { namesOf, type When } from "./lend";
 import type { Opening } from "./options";
 import { prefixOf } from "./rescue";
+import { after } from "./snapshot";
 
-type Rights = typeof import("./early") | undefined;
+type Rights = typeof import("./early");
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** How long the files may take while the page holds the lock. */
 const readMs = 1000;
 
-/** The pause before the next try to edit, in milliseconds, at first and at most; and the time between two looks whether Go runs. */
-const againMs = 50, mostMs = 1000, tickMs = 50;
+/** The time between two looks whether Go runs or a late module has come, in milliseconds, and how many of them the pause before the next try to edit has at most. */
+const tickMs = 50, mostTicks = 20;
 
 /**
  * Reads what was saved last in this browser and gives it to the page. If the page may edit, it holds the lock from now on:
- * nobody else edits, no draft waits, and Go would load the same content. It releases the lock if `ready` rejects. `rights`
- * takes the lock; without it, the page does not edit. The page before may still be ending, so this tries again while Go is loading.
+ * nobody else edits, no draft waits, and Go would load the same content. It releases the lock if `ready` rejects.
+ * It takes the lock only once both `modules` have arrived: the one that takes it, and the one that saves. They may come much later than the
+ * preview. The page before may still be ending, so this tries again while Go is loading.
  */
-export async function preview(handle: Handle, ready: Promise<void>, { root, server, ownerName }: Opening, options: Contract.AutoSaveOptions, rights: Rights, ...when: When): Promise<Early | undefined> {
+export async function preview(handle: Handle, ready: Promise<void>, { root, server, ownerName }: Opening, options: Contract.AutoSaveOptions, modules: [rights: Promise<Rights | undefined> | false, saves: Promise<unknown>], ...when: When): Promise<Early | null | undefined> {
   const [loads, ended] = when;
   const { path = [] } = options;
   const folder = folderOf(root, server, path);
@@ -34,11 +36,14 @@ export async function preview(handle: Handle, ready: Promise<void>, { root, serv
   ready.catch(() => { over = true; });
   const done = (): unknown => over || !loads() || ended.aborted || handle.typed;
 
-  const take: Take = async () => (rights ? rights.mayEdit(root, options, ...when) : null);
+  let rights: Rights | null | undefined; // undefined while a module is late, null if there is none
+  // Usually they arrive together: then the content is read once.
+  await Promise.race([after(tickMs), Promise.all(modules).then(([module]) => { rights = module || null; }, () => undefined)]);
+
+  const take: Take = async () => rights && rights.mayEdit(root, options, ...when);
 
   const look: Look = (loan, own = "") => {
-    const late = new Promise<undefined>((done) => loan && setTimeout(done, readMs));
-    const inTime = <T>(result: Promise<T>): Promise<T | undefined> => Promise.race([result.catch(() => undefined), late]);
+    const inTime = <T>(result: Promise<T>): Promise<T | undefined> => Promise.race([result.catch(() => undefined), ...(loan ? [after(readMs)] : [])]);
     const found = inTime(read(folder)), left = loan ? inTime(leftBehind(folder, own)) : undefined;
     return [found, found.then(async (saved) => (await left)?.some(({ id, number }) => id !== saved?.draft || number > (saved.number ?? 0)))]; // Go's reconciler asks the same
   };
@@ -58,14 +63,13 @@ export async function preview(handle: Handle, ready: Promise<void>, { root, serv
     return unsaved ? null : undefined;
   };
 
-  for (let again = againMs; ; again = Math.min(2 * again, mostMs)) {
+  for (let ticks = 1; ; ticks = rights ? Math.min(2 * ticks, mostTicks) : 1) {
     const early = await attempt();
-    if (early !== undefined || done()) return early ?? undefined;
-    const from = performance.now();
-    do {
-      await new Promise((next) => { setTimeout(next, tickMs); });
+    if (early !== undefined || done()) return early;
+    for (let left = ticks; left-- > 0 || (known && await isHeld(root, path));) {
+      await after(tickMs);
       if (done()) return undefined;
-    } while (performance.now() - from < again || (known && await isHeld(root, path)));
+    }
   }
 }
 
@@ -85,7 +89,7 @@ async function leftBehind(folder: string, own: string): Promise<Left[]> {
 
 /** Whether a lock keeps this page from editing the document now. Undefined if the browser does not know. */
 async function isHeld(root: string, path: readonly string[]): Promise<boolean | undefined> {
-  const { held } = await navigator.locks?.query().catch(() => ({ held: undefined })) ?? {};
+  const { held } = await navigator.locks?.query().catch((): LockManagerSnapshot => ({})) ?? {};
   const names = namesOf(root, path);
   return held?.some(({ name, mode }) => name === names.at(-1) || (mode === "exclusive" && names.includes(name!)));
 }

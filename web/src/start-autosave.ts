@@ -18,7 +18,7 @@ const previewMs = 1000;
  * waits for this any more when `given` aborts.
  */
 export async function startAutoSave(handle: Handle, running: Promise<unknown>, given: AbortSignal, holdfast: Contract.Holdfast, snapshot: Taking, options: Contract.AutoSaveOptions = {},
-  savers: Wire["savers"], call: Wire["call"], journal: Wire["journal"], inTime: Wire["inTime"], deadline: Wire["deadline"], tell: Wire["tell"], error: Wire["error"], previewed: Promise<Early | undefined>): Promise<Saver> {
+  savers: Wire["savers"], call: Wire["call"], journal: Wire["journal"], inTime: Wire["inTime"], deadline: Wire["deadline"], tell: Wire["tell"], error: Wire["error"], previewed: Promise<Early | null | undefined>): Promise<Saver> {
   let wire: Wire = { handle, holdfast, savers, call, journal, inTime, deadline, tell, error };
   check(wire, snapshot, options);
   keepTyped(handle, given, holdfast.ownerId, journal, previewed);
