@@ -30,6 +30,7 @@ func TestPin(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, two.ID, now.ID)
 		assert.True(t, now.Current)
+		assert.Equal(t, token, now.Token, "the server's, not that of the history")
 		for range 5 {
 			_, err := a.store.Commit(context.Background(), autosave.Commit{Content: autosave.Bytes("more"), Token: token, Limits: autosave.Limits{MaxGenerations: 1}})
 			require.NoError(t, err)
