@@ -3,9 +3,8 @@
 SHELL = /bin/sh
 PORT ?= 8080
 
-# The folders of this module whose Go code runs in the browser too.
-JS_ROOMS := $(wildcard lock autosave remote jsbridge opfs wasm)
-JS_PACKAGES := $(JS_ROOMS:%=./%/...)
+# The folders of this module with Go code for the browser alone.
+JS_PACKAGES := ./jsbridge/... ./opfs/... ./wasm/...
 JS := GOOS=js GOARCH=wasm
 OPFS_TEST = cd opfs && ../.cache/wasmworker ../.cache/opfs.wasm -test.timeout 10m
 
@@ -23,7 +22,7 @@ BROWSER_TESTS := ./tests/browser/... ./tests/e2e/... ./tests/race/...
 # The tests of the server wait longest, so they begin first.
 NATIVE_TESTS = ./server/... $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|simulation|strangers|wpt)(/|$$)')
 
-.PHONY: help build package docs run check test bench bench-server chaos-server chaos-members test-oidc upgrade check-deploy tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-consumers test-dav test-long test-soak test-simulation test-campaign test-engines race simulate find-defects find-planted soak campaign wpt strangers clean
+.PHONY: help build package docs run check test engines linter bench bench-server chaos-server chaos-members test-oidc upgrade check-deploy tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-consumers test-dav test-long test-soak test-simulation test-campaign test-engines race simulate find-defects find-planted soak campaign wpt strangers clean
 
 ##@ Build and run
 
@@ -62,12 +61,16 @@ check: ## in less than a minute, check what changed since main: format, lint, ty
 	@tools/check
 
 test: ## check everything; installs the programs it needs; MORE= names targets to run beside the end-to-end tests
-	$(MAKE) tools
+	$(MAKE) -j2 --output-sync=target tools linter
 	$(MAKE) -j4 --output-sync=target build $(NPM) typecheck test-native $(WASM_TESTS) lint test-docs test-simulation
 	$(MAKE) -j2 --output-sync=target test-e2e $(MORE)
 
 # They read the site that the server serves, which must not change meanwhile.
 lint test-native test-docs: | build
+
+# To build the linter takes longer than to install everything else, and needs Go alone.
+linter:
+	@go tool -modfile=tools/golangci.mod -n golangci-lint >/dev/null
 
 lint: ## gofmt and golangci-lint (go vet and staticcheck among others), natively and for the browser
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
@@ -123,10 +126,12 @@ test-package: build ## pack the package twice, and use it as its users do: in a 
 	@tools/need node
 	go test -count=1 ./tests/consumer
 
-test-engines: build ## test the package in Chromium, Firefox and WebKitGTK; installs them where they are missing
+engines:
 	@tools/need chromium
 	@tools/need firefox
 	@tools/need webkit
+
+test-engines: build engines ## test the package in Chromium, Firefox and WebKitGTK; installs them where they are missing
 	go test -count=1 -timeout 20m ./tests/engines/...
 
 test-dav: ## test WebDAV: the suite litmus, cadaver, a mounted folder and LibreOffice against the server; installs them
