@@ -20,7 +20,7 @@ import (
 // inProcess returns a client that calls the server directly, without a connection.
 func inProcess(s *etcdserver.EtcdServer) *clientv3.Client {
 	client := v3client.New(s)
-	client.KV = clientv3.NewKVFromKVClient(uncounted{adapter.KvServerToKvClient(v3rpc.NewQuotaKVServer(s)), s}, client)
+	client.KV = clientv3.NewKVFromKVClient(uncounted{txnsOf(s), s}, client)
 	watches := adapter.WatchServerToWatchClient(v3rpc.NewWatchServer(s))
 	client.Watcher = clientv3.NewWatchFromWatchClient(queuedWatches{watches}, client)
 	return client
