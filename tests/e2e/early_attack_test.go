@@ -158,11 +158,7 @@ func TestEarlyRuntimeIsFirst(t *testing.T) {
 		root := "early first " + host
 		w.saves(t, named(host, root, "Ann"), "{}", "saved last")
 		later, arrive := n.gated(named(host, root, "Ann"))
-		gate := make(chan struct{})
-		n.fail("/holdfast-autosave.js", func(w http.ResponseWriter, r *http.Request) {
-			<-gate
-			n.files.ServeHTTP(w, r)
-		})
+		gate := n.hold("/holdfast-autosave.js")
 		tab := w.earlyTab(t, later)
 		tab.MustEval(`
 			globalThis.told = []

@@ -18,11 +18,7 @@ func TestModulesComeBeforeTheWasm(t *testing.T) {
 	for host, module := range map[string]string{"worker": "/holdfast-host.js", "page": "/holdfast-page.js"} {
 		t.Run(host, func(t *testing.T) {
 			root := "modules first " + host
-			gate := make(chan struct{})
-			n.fail(module, func(w http.ResponseWriter, r *http.Request) {
-				<-gate
-				n.files.ServeHTTP(w, r)
-			})
+			gate := n.hold(module)
 			n.count("/holdfast.wasm")
 			tab := w.earlyTab(t, named(host, root, "Ann"))
 			tab.MustEval("edits(); null", nil)
@@ -123,11 +119,7 @@ func TestWorkerDiesDuringTheTakeover(t *testing.T) {
 			if saved != "" {
 				w.saves(t, holdfast, "{}", saved)
 			}
-			gate := make(chan struct{})
-			n.fail("/holdfast.wasm", func(w http.ResponseWriter, r *http.Request) {
-				<-gate
-				n.files.ServeHTTP(w, r)
-			})
+			gate := n.hold("/holdfast.wasm")
 			tab := w.Open(t, w.URL("/blank"))
 			begin(tab, "")
 			tab.MustEval(`
@@ -184,15 +176,11 @@ func TestEarlyModuleArrivesLate(t *testing.T) {
 		for _, late := range []string{"", "the preview too"} {
 			holdfast := named(host, "module late "+host+late, "Ann")
 			w.saves(t, holdfast, "{}", "saved")
-			gate := make(chan struct{})
+			gate := n.hold("/holdfast-preview.js")
 			if late == "" {
 				close(gate)
 			}
 			n.fail("/holdfast-autosave.js", http.NotFound)
-			n.fail("/holdfast-preview.js", func(w http.ResponseWriter, r *http.Request) {
-				<-gate
-				n.files.ServeHTTP(w, r)
-			})
 			n.count("/holdfast-autosave.js")
 			tab := w.earlyTab(t, n.never(holdfast))
 			tab.MustEval("edits(); null", nil)

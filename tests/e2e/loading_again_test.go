@@ -42,6 +42,16 @@ func (n *network) fail(path string, fault http.HandlerFunc) {
 	n.faults[path] = fault
 }
 
+// hold lets requests for a path wait until the gate is closed.
+func (n *network) hold(path string) (gate chan struct{}) {
+	gate = make(chan struct{})
+	n.fail(path, func(w http.ResponseWriter, r *http.Request) {
+		<-gate
+		n.files.ServeHTTP(w, r)
+	})
+	return gate
+}
+
 // count returns how often a path was requested since the last call, and forgets that.
 func (n *network) count(path string) int {
 	n.mu.Lock()

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"net/http"
 	"testing"
 	"time"
 
@@ -65,11 +64,7 @@ func TestPreviewWithoutTheRightToEdit(t *testing.T) {
 	eachHost(t, func(t *testing.T, host string) {
 		holdfast := named(host, "late right "+host, "Ann")
 		w.saves(t, holdfast, "{}", "saved last")
-		gate := make(chan struct{})
-		n.fail("/holdfast-early.js", func(w http.ResponseWriter, r *http.Request) {
-			<-gate
-			n.files.ServeHTTP(w, r)
-		})
+		gate := n.hold("/holdfast-early.js")
 		tab := w.earlyTab(t, n.never(holdfast))
 		tab.MustEval("edits(); null", nil)
 		if err := tab.Wait("told.length > 0", browser.Limit/4); err != nil {
@@ -93,11 +88,7 @@ func TestNoLockWithoutTheModuleThatSaves(t *testing.T) {
 		w.saves(t, holdfast, "{path: ['plan']}", "saved last")
 		other := w.earlyTab(t, holdfast)
 		other.MustEval("edits({path: ['other']}); await autosave.ready; await autosave.dispose()", nil) // has the module
-		gate := make(chan struct{})
-		n.fail("/holdfast-autosave.js", func(w http.ResponseWriter, r *http.Request) {
-			<-gate
-			n.files.ServeHTTP(w, r)
-		})
+		gate := n.hold("/holdfast-autosave.js")
 		tab := w.earlyTab(t, n.never(holdfast))
 		tab.MustEval("edits({path: ['plan']}); null", nil)
 		tab.WaitFor("told.length > 0", browser.Limit)
