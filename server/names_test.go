@@ -129,7 +129,7 @@ func TestNamesThatCouldNotBeRemovedAreTriedAgain(t *testing.T) {
 func TestMoreUnusedNamesThanAreRemembered(t *testing.T) {
 	defer func(n int) { maxEnded = n }(maxEnded)
 	maxEnded = 3
-	store := memory.New().Client(func(context.Context, string) (before, after error) { return nil, nil })
+	store := memory.New().Client(nil)
 	t.Cleanup(func() { assert.NoError(t, store.Close()) })
 	n := newNames(store, time.Minute)
 	now := time.Now()

@@ -32,7 +32,7 @@ func TestTheBlobOfACrashGoesAfterAQuickRestart(t *testing.T) {
 	require.NoError(t, os.WriteFile(half, []byte("te"), 0o600))
 	synctest.Test(t, func(t *testing.T) {
 		m := memory.New()
-		store := m.Client(func(context.Context, string) (before, after error) { return nil, nil })
+		store := m.Client(nil)
 		defer func() { assert.NoError(t, store.Close()); m.Close() }()
 		sum := sha256.Sum256([]byte("text"))
 		crash := time.Now().Add(-10 * time.Second)
@@ -71,7 +71,7 @@ func TestTheBlobOfASaveThatIsGivenUpGoes(t *testing.T) {
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		m := memory.New()
-		store := m.Client(func(context.Context, string) (before, after error) { return nil, nil })
+		store := m.Client(nil)
 		table, err := locks.Open(t.Context(), store, locks.Config{})
 		require.NoError(t, err)
 		defer func() { table.Close(); assert.NoError(t, store.Close()); m.Close() }()

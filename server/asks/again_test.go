@@ -1,7 +1,6 @@
 package asks
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +17,7 @@ import (
 func TestAnAskerWhoseConnectionBrokeAsksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := memory.New()
-		store := shared.Client(func(context.Context, string) (before, after error) { return nil, nil })
+		store := shared.Client(nil)
 		t.Cleanup(func() { _ = store.Close() })
 		table, err := locks.Open(t.Context(), store, locks.Config{})
 		require.NoError(t, err)

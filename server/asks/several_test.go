@@ -1,7 +1,6 @@
 package asks
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +15,7 @@ import (
 func TestAQuestionAboutOneOfSeveralDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memory.New()
-		store := m.Client(func(context.Context, string) (before, after error) { return nil, nil })
+		store := m.Client(nil)
 		t.Cleanup(func() { _ = store.Close() })
 		table, err := locks.Open(t.Context(), store, locks.Config{})
 		require.NoError(t, err)

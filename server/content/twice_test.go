@@ -69,7 +69,7 @@ func sweptBeforeItsTransaction(t *testing.T, pause, ahead, rest time.Duration) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		m := memory.New()
-		store := m.Client(func(context.Context, string) (before, after error) { return nil, nil })
+		store := m.Client(nil)
 		table, err := locks.Open(t.Context(), store, locks.Config{})
 		require.NoError(t, err)
 		defer func() { table.Close(); assert.NoError(t, store.Close()); m.Close() }()

@@ -32,7 +32,7 @@ func (c counted) Inc() { c.run() }
 func TestALockForAProgramThatHasGoneDoesNotStay(t *testing.T) {
 	m := memory.New()
 	t.Cleanup(m.Close)
-	store := m.Client(func(context.Context, string) (before, after error) { return nil, nil })
+	store := m.Client(nil)
 	t.Cleanup(func() { _ = store.Close() })
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()

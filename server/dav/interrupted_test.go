@@ -42,7 +42,7 @@ func newInterruptedStore(t *testing.T) *interruptedStore {
 		return nil, nil
 	})
 	t.Cleanup(func() { _ = s.interrupted.Close() })
-	s.uninterrupted = m.Client(func(context.Context, string) (before, after error) { return nil, nil })
+	s.uninterrupted = m.Client(nil)
 	t.Cleanup(func() { _ = s.uninterrupted.Close() })
 	var err error
 	s.table, err = locks.Open(t.Context(), s.uninterrupted, locks.Config{})

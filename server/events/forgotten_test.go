@@ -19,7 +19,7 @@ func TestResumeAfterADeletion(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		m := memory.New()
 		defer m.Close()
-		store := m.Client(func(context.Context, string) (before, after error) { return nil, nil })
+		store := m.Client(nil)
 		defer func() { assert.NoError(t, store.Close()) }()
 		commit := func(op kv.Op) int64 {
 			result, err := store.Commit(t.Context(), kv.Txn{Then: []kv.Op{op}})

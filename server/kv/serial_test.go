@@ -2,7 +2,6 @@ package kv_test
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -60,7 +59,7 @@ func TestSharedRequestsAreAsIfOneAfterTheOther(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *kv.Store) {
 		m := memory.New()
 		defer m.Close()
-		model := m.Client(func(context.Context, string) (before, after error) { return nil, nil })
+		model := m.Client(nil)
 		defer func() { assert.NoError(t, model.Close()) }()
 		r := rand.New(rand.NewPCG(seed, 0))
 		shared := 0

@@ -119,7 +119,7 @@ func TestAPlaceThatComesLateIsRemoved(t *testing.T) {
 	for _, name := range []string{"", "bobs-ticket"} {
 		synctest.Test(t, func(t *testing.T) {
 			m := memory.New()
-			store := &late{Store: m.Client(func(context.Context, string) (before, after error) { return nil, nil }), made: make(chan struct{})}
+			store := &late{Store: m.Client(nil), made: make(chan struct{})}
 			table, err := locks.Open(t.Context(), store, locks.Config{})
 			require.NoError(t, err)
 			t.Cleanup(func() { table.Close(); assert.NoError(t, store.Close()); m.Close() })
@@ -173,7 +173,7 @@ func TestALatePlaceThatIsReadAgainIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memory.New()
 		store := &gap{cut: make(chan struct{}), compacted: make(chan struct{}),
-			late: &late{Store: m.Client(func(context.Context, string) (before, after error) { return nil, nil }), made: make(chan struct{})}}
+			late: &late{Store: m.Client(nil), made: make(chan struct{})}}
 		table, err := locks.Open(t.Context(), store, locks.Config{})
 		require.NoError(t, err)
 		t.Cleanup(func() { table.Close(); assert.NoError(t, store.Close()); m.Close() })

@@ -1,7 +1,6 @@
 package locks_test
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"testing"
@@ -68,7 +67,7 @@ func TestARequestIsTooWideWhetherOrNotItMustWait(t *testing.T) {
 func TestManyDeepSiblings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memory.New()
-		store := m.Client(func(context.Context, string) (before, after error) { return nil, nil })
+		store := m.Client(nil)
 		table, err := locks.Open(t.Context(), store, locks.Config{})
 		require.NoError(t, err)
 		t.Cleanup(func() { table.Close(); assert.NoError(t, store.Close()); m.Close() })

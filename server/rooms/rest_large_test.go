@@ -1,7 +1,6 @@
 package rooms
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -18,7 +17,7 @@ import (
 // before are sent, and share the next one. The changes of a small room do not wait.
 func TestChangesOfALargeRoomWaitForItsStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memory.New().Client(func(context.Context, string) (before, after error) { return nil, nil })
+		store := memory.New().Client(nil)
 		t.Cleanup(func() { assert.NoError(t, store.Close()) })
 		r := &table{instance: "i", queue: queue{store: store, now: time.Now, limit: time.Minute, waiting: map[string][]*job{}, conflict: func() {}}}
 		for id, size := range map[string]int{"small": 10, "large": 500} {

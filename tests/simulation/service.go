@@ -53,7 +53,7 @@ type instance struct {
 
 func newService(w *world, instances int, origins []string) *service {
 	s := &service{w: w, dice: w.dice("service"), store: memory.New(), blobs: newMemoryBlobs(), origins: origins, instances: make([]*instance, instances)}
-	s.look = s.store.Client(func(context.Context, string) (before, after error) { return nil, nil })
+	s.look = s.store.Client(nil)
 	for i := range s.instances {
 		s.start(i)
 	}

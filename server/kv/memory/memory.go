@@ -51,8 +51,12 @@ func New() *Store {
 	return &Store{revision: 1, past: make(map[string][]*clientv3.Event), changed: make(chan struct{}), leases: make(map[clientv3.LeaseID]*lease)}
 }
 
-// Client returns the connection of one process to the store. Closing it ends its watches and keep-alives.
+// Client returns the connection of one process to the store. Without a link, every request and every answer arrives. Closing it ends its
+// watches and keep-alives.
 func (s *Store) Client(link Link) *kv.Store {
+	if link == nil {
+		link = func(context.Context, string) (before, after error) { return nil, nil }
+	}
 	client := clientv3.NewCtxClient(context.Background())
 	c := &connection{store: s, link: link, life: client.Ctx()}
 	client.KV = clientv3.NewKVFromKVClient(c, client)

@@ -19,7 +19,7 @@ import (
 
 func open(t *testing.T) (*memory.Store, *kv.Store) {
 	s := memory.New()
-	client := s.Client(func(context.Context, string) (before, after error) { return nil, nil })
+	client := s.Client(nil)
 	t.Cleanup(func() { assert.NoError(t, client.Close()); s.Close() })
 	return s, client
 }
