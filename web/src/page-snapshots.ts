@@ -84,10 +84,10 @@ export class PageSnapshots {
    */
   stand(): PageSnapshot { return this.#stood = this.#stands = this.take(); }
 
-  /** The unsaved snapshot that stays valid while the page shows another text. */
+  /** The snapshot that stays valid while the page shows another text. It may be saved: Go saves it before the page may edit again. */
   get covered(): Content | undefined {
     const text = this.#present(this.#stands)?.text;
-    if (text === undefined || !this.unsaved) return undefined;
+    if (text === undefined) return undefined;
     const { text: shown } = this.#taken(); // absent if the page cannot return its text at once
     return shown !== undefined && equal(shown, text) ? undefined : text;
   }

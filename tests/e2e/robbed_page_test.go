@@ -1,0 +1,34 @@
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/endings"
+)
+
+// A page lost the lock with unsaved text, and shows another text. As it edits again, the draft of a third page waits, so its own text is saved
+// before it gets autosave:editable. It gets its own text all the same: otherwise the other text would replace it.
+func TestRobbedPageGetsItsTextBackBesideADraft(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "robbed beside a draft " + host
+		ann, ben := w.editor(t, named(host, root, "Ann"), endings.Unsaved), w.tab(t, named(host, root, "Ben"))
+		ann.MustEval("type('saved'); await autosave.flushNow(); type(', mine'); null", nil)
+		ben.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
+		ann.WaitFor("heard('readonly').length === 1", browser.Limit)
+		ann.MustEval("text = 'theirs'; null", nil)
+
+		cleo := w.editor(t, named(host, root, "Cleo"), "")
+		cleo.MustEval("type('a draft'); await failure(autosave.dispose()); await hf.close(); null", nil)
+		ben.MustEval("await lease.release(); await hf.close(); null", nil)
+		ann.WaitFor("!autosave.readOnly", browser.Limit)
+		assert.Equal(t, "saved, mine", browser.Get[string](ann, "text"))
+		ann.MustEval("type(', more'); await autosave.flushNow(); null", nil)
+		assert.Equal(t, "saved, mine, more", browser.Get[string](ann, "current()"))
+		ann.MustEval("await hf.close(); null", nil)
+	})
+}
