@@ -32,3 +32,31 @@ func TestRobbedPageGetsItsTextBackBesideADraft(t *testing.T) {
 		ann.MustEval("await hf.close(); null", nil)
 	})
 }
+
+// A user types before the AutoSave is ready, while another page edits. The page shows the text of the other page as it learns that it may not
+// write. Its own text comes with that event, and is a draft.
+func TestTextBeforeReadyIsUnsavedText(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "unsaved before ready " + host
+		ann, ben := w.editor(t, named(host, root, "Ann"), ""), w.tab(t, named(host, root, "Ben"))
+		ann.MustEval("type('theirs'); await autosave.flushNow(); null", nil)
+		ben.MustEval(endings.Editing, nil)
+		ben.MustEval(endings.Script, nil)
+		ben.MustEval(`
+			globalThis.autosave = hf.createAutoSave(() => text)
+			autosave.addEventListener('autosave:readonly', ({detail}) => {
+				if (detail.unsaved) offered.push(decode(detail.unsaved))
+				text = 'theirs'
+			})
+			type('mine')
+			null`, nil)
+		ben.WaitFor("text === 'theirs'", browser.Limit)
+		assert.Equal(t, []string{"mine"}, browser.Get[[]string](ben, "offered"))
+		ben.WaitFor("await drafted('mine')", browser.Limit)
+		assert.Equal(t, "draft", browser.Get[string](ben, "await places('mine')"))
+		ben.MustEval("await failure(autosave.dispose()); await hf.close(); null", nil)
+		ann.MustEval("await hf.close(); null", nil)
+	})
+}

@@ -250,9 +250,8 @@ export class AutoSave implements Saver {
     this.#set(raw.state as RawState);
     if (raw.type === "autosave:preview") return this.#soon(() => this.#preview(raw));
     if (raw.type === "autosave:editable") return this.#editable(raw as unknown as ToldEditable);
-    const detail = this.#detail(raw);
     this.#soon(() => {
-      this.#wire.handle.tell(raw.type, detail);
+      this.#wire.handle.tell(raw.type, this.#detail(raw)); // text may have been typed before this object was ready
       this.#changed();
     });
   }
