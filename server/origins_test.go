@@ -2,7 +2,9 @@ package server_test
 
 import (
 	"context"
+	"crypto/rand"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
 // cookieOf returns the cookie that the server gives a browser with the answer.
@@ -155,6 +158,27 @@ func TestServersOfOneHostLeaveEachOtherTheirCookies(t *testing.T) {
 	for _, s := range []*instance{one, two} {
 		assert.Equal(t, http.StatusOK, s.browserWith(t, first, second).do("PUT", lockOf("r"), nil).status)
 	}
+}
+
+// A developer has run many servers on localhost. The browser keeps a cookie of each for a year, up to 180, and sends the oldest ones first.
+func TestBrowserWithCookiesOfManyServers(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	own := cookieOf(t, s.as(t, "").do("GET", lockOf("x"), nil))
+	var cookies []string
+	for range 179 {
+		store := sessions.Source{Key: []byte(rand.Text())}
+		answer := httptest.NewRecorder()
+		_, err := store.Of(answer, httptest.NewRequest("GET", s.URL, nil))
+		require.NoError(t, err)
+		cookie, _, _ := strings.Cut(answer.Header().Get("Set-Cookie"), ";")
+		cookies = append(cookies, cookie)
+	}
+	browser := s.browserWith(t, append(cookies, own)...)
+	granted := browser.do("POST", lockOf("r")+"?replace=", nil)
+	require.Equal(t, http.StatusOK, granted.status, string(granted.text))
+	assert.Empty(t, granted.header.Get("Set-Cookie"))
+	assert.Equal(t, http.StatusOK, browser.speaking(granted.token()).do("PUT", lockOf("r"), nil).status)
 }
 
 // A request that was sent before the browser had its oldest id waits. It is the browser's own in the listing.
