@@ -72,14 +72,21 @@ func (t *term) lostWith(local <-chan struct{}) <-chan struct{} {
 }
 
 // pass releases a lock on the server, which passes it on to the client that asked. An answer may be lost, so pass
-// repeats until an answer comes or the question is no longer open. Then this page keeps the lock.
+// repeats until an answer comes or the question is no longer open. Then this page keeps the lock, unless a release may have reached
+// the server: the server may have passed the lock on, or may do so later.
 func (l *client) pass(ctx, open context.Context, t *term) {
+	over := false
 	for open.Err() == nil {
-		if l.release(ctx, t.claim) == nil {
+		reply, err := l.send(ctx, Request{Method: "DELETE", Path: t.claim.path, Token: t.claim.token})
+		if !passing(reply, err) && !notAllowed(reply) {
 			t.passing.Do(func() { close(t.passed) })
 			t.lose()
 			return
 		}
+		over = over || reply.Status >= statusServersFault || err != nil && !unsent(err)
 		_ = wait.For(open, time.Second)
+	}
+	if over {
+		t.lose()
 	}
 }

@@ -97,12 +97,13 @@ type belief struct {
 	remote   bool
 	recorded bool // its token comes from a record or a server, not from the clock
 	released bool
-	passes   bool // its program passes the lock on to another machine: then the lease ends
+	passed   bool        // its editor has told the server that the lease is over, because it passes the lock on
+	edits    func() bool // whether its editor lets the user type; nil for another program
 }
 
 // live reports whether the program may now believe in its lease.
 func (b *belief) live() bool {
-	return !b.released && b.tab.runs(0) && b.lease.Err() == nil && b.lease.Context().Err() == nil
+	return !b.released && (b.edits == nil || b.edits()) && b.tab.runs(0) && b.lease.Err() == nil && b.lease.Context().Err() == nil
 }
 
 func (b *belief) String() string {
@@ -153,6 +154,18 @@ func (c *checker) both(a, b *belief) {
 	defer c.mu.Unlock()
 	if a.live() && b.live() && a.tab.runs(notice) && b.tab.runs(notice) {
 		c.w.found("exclusion", "%s and %s both hold", a, b)
+	}
+}
+
+// alone checks that no other program believes in a lease that excludes the one of an editor in which a user types.
+func (c *checker) alone(b *belief) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, other := range c.beliefs {
+		if other != b && b.live() && other.domain == b.domain && other.live() && conflict(other.names, b.names) &&
+			!c.mayNotKnow(other, b) && !c.mayNotKnow(b, other) {
+			c.w.found("exclusion", "%s types while %s holds", b, other)
+		}
 	}
 }
 
@@ -208,7 +221,7 @@ func (c *checker) rising(b *belief) {
 func (c *checker) releases(b *belief) (passed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	passed, b.released = b.released, true
+	passed, b.released = b.passed, true
 	for i, other := range c.beliefs {
 		if other == b {
 			c.beliefs = append(c.beliefs[:i], c.beliefs[i+1:]...)
@@ -223,8 +236,8 @@ func (c *checker) passed(t *tab, token int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, b := range c.beliefs {
-		if b.passes && !b.released && b.tab == t && b.lease.Token == token {
-			b.released = true
+		if b.edits != nil && !b.passed && b.tab == t && b.lease.Token == token {
+			b.passed = true
 			c.w.count("passed on")
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/autosave"
@@ -25,6 +26,7 @@ type editor struct {
 	desk    *autosavetest.PageDrafts
 	channel autosave.Channel
 	saver   *autosave.Saver
+	opened  atomic.Pointer[autosave.Saver] // the same, when open returns
 
 	mu       sync.Mutex
 	text     string
@@ -36,7 +38,7 @@ type editor struct {
 	stored   int64 // the change that a commit or a draft contains
 	lengths  map[int64]int
 	editable bool
-	lease    string // the last lease seen
+	belief   *belief // in the last lease seen
 }
 
 // numbered returns the text as a snapshot of the page.
@@ -81,7 +83,14 @@ func (e *editor) open(store autosave.Store) error {
 	e.renew("")
 	var err error
 	e.saver, err = autosave.New(context.Background(), e.config(store))
+	e.opened.Store(e.saver)
 	return err
+}
+
+// edits reports whether the user may type.
+func (e *editor) edits() bool {
+	s := e.opened.Load()
+	return s == nil || !s.ReadOnly()
 }
 
 // hear is the listener of the page.
@@ -135,12 +144,12 @@ func (e *editor) begin(event autosave.Event) {
 	}
 	e.editable = true
 	lease, ok := e.m.Lease(event.LeaseID)
-	if !ok || lease.ID == e.lease {
+	if !ok || e.belief != nil && lease.ID == e.belief.lease.ID {
 		return
 	}
-	e.lease = lease.ID
 	e.run.words.begins(e.tab, e.domain, e.text, lease.Token, event.Loaded)
-	b := &belief{tab: e.tab, domain: e.domain, lease: lease, names: names(lock.AcquireOptions{Mode: lock.Exclusive}, 0), remote: e.remote, recorded: true, passes: true}
+	b := &belief{tab: e.tab, domain: e.domain, lease: lease, names: names(lock.AcquireOptions{Mode: lock.Exclusive}, 0), remote: e.remote, recorded: true, edits: e.edits}
+	e.belief = b
 	e.tab.w.note(e.tab.name, "edits, with token %d, from %q", lease.Token, clipped(e.text))
 	e.run.checker.granted(b)
 	e.run.side.Go(func() {
@@ -171,8 +180,11 @@ func (e *editor) types() {
 	e.text += word
 	e.number++
 	e.lengths[e.number] = len(e.text)
-	draft, text := e.numbered(), []byte(e.text)
+	draft, text, belief := e.numbered(), []byte(e.text), e.belief
 	e.mu.Unlock()
+	if belief != nil {
+		e.run.checker.alone(belief)
+	}
 	e.desk.Journal(draft, text)
 	e.run.words.journalled(word)
 	e.saver.MarkDirty()

@@ -1,0 +1,68 @@
+package remote_test
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/remote"
+)
+
+// alternately checks for some time that never both pages edit.
+func alternately(t *testing.T, a, b *writer, long time.Duration) {
+	for end := time.Now().Add(long); time.Now().Before(end); sleep(50 * time.Millisecond) {
+		require.False(t, !a.State().ReadOnly && !b.State().ReadOnly, "both edit")
+	}
+}
+
+// The holder releases the lock for a page on another machine, and its answers are lost, or its release is late. It does not edit beside
+// that page, and does not lose what it has saved.
+func TestReleaseWithoutAnAnswerIsARelease(t *testing.T) {
+	for name, fault := range map[string]func(*internet){
+		"its answers are lost": func(n *internet) {
+			var lost atomic.Int64
+			n.answer = func(r remote.Request) error {
+				if r.Method == http.MethodDelete {
+					lost.CompareAndSwap(0, r.Token)
+				}
+				if r.Token != 0 && r.Token == lost.Load() {
+					return errOffline
+				}
+				return nil
+			}
+		},
+		"the release is late": func(n *internet) {
+			end := time.Now().Add(20 * time.Second)
+			n.delay = func(r remote.Request) bool {
+				late := r.Method == http.MethodDelete && r.Token != 0 && time.Now().Before(end)
+				if late {
+					time.Sleep(12 * time.Second)
+				}
+				return late
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newInternet()
+				a, b := n.home("A").tab(t, "a"), n.home("B").tab(t, "b")
+				sleep(time.Second)
+				a.type_("by A")
+				n.mu.Lock()
+				fault(n)
+				n.mu.Unlock()
+				go func() { _ = b.RequestEdit(context.Background(), autosave.EditOptions{}) }()
+				alternately(t, a, b, 40*time.Second)
+				require.False(t, b.State().ReadOnly)
+				assert.Equal(t, "by A", b.now())
+			})
+		})
+	}
+}
