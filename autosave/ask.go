@@ -26,7 +26,7 @@ type ask struct {
 	pages  map[string]promise // the answers of the editors, by lease id; "" for editors that are not known yet
 	count  int                // how often this page has asked
 	remote bool               // an editor on another machine has accepted
-	at     time.Time          // when this page last asked, or an editor last accepted
+	at     time.Time          // when this page last asked
 }
 
 // promise is the answer of an editor that has not refused.
@@ -37,9 +37,9 @@ type promise struct {
 
 // give gives an editor time to answer, unless it has offered the lock.
 func (a *ask) give(lease string, limit time.Duration) {
-	a.at = time.Now()
+	until := time.Now().Add(limit)
 	for _, id := range []string{lease, ""} {
-		if p, until := a.pages[id], a.at.Add(limit); !p.granted && until.After(p.until) {
+		if p := a.pages[id]; !p.granted && until.After(p.until) {
 			a.pages[id] = promise{until: until}
 		}
 	}
@@ -174,6 +174,7 @@ var errSuspended = &Error{Code: CodeReadOnly, Detail: "this page is suspended; r
 // request asks all editors, and gives the one with that lease time to answer.
 func (s *Saver) request(a *ask, lease string) {
 	a.count++
+	a.at = time.Now()
 	a.give(lease, a.grace)
 	s.post(Message{Kind: EditRequest, Round: a.round, Force: a.force, Grace: a.grace})
 }
@@ -253,8 +254,8 @@ func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.T
 	case EditBusy:
 		return true, &Error{Code: CodeHandoverBusy, Detail: "another page asked before"}
 	case EditGranted:
-		if time.Since(a.at) > vetoLimit+2*handoverLimit {
-			// This page slept, and the offer has expired: the other page edits again.
+		if time.Since(a.at) > handoverLimit {
+			// The offer may have expired: this page slept, and the other page edits again. If not, that page repeats its offer.
 			s.again(a, m.Detail, timer)
 			return false, nil
 		}

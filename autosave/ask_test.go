@@ -201,30 +201,57 @@ func (d delaying) Listen(handle func(autosave.Message)) (func(), error) {
 	})
 }
 
-// The asker sleeps when it is granted the lock, and wakes long after: the editor goes on, and is asked again.
-func TestGrantIsNotTakenLongAfter(t *testing.T) {
-	virtual(t, func(t *testing.T, w *world) {
-		a := w.prepare("a")
-		var vetoes atomic.Int32
-		a.config.OnHandover = func(context.Context, string) error {
-			if vetoes.Add(1) > 1 {
-				return errNotNow
+// sleeping is the channel of a page that hears nothing from a message of that kind on, until it wakes. It then hears everything in order.
+type sleeping struct {
+	autosave.Channel
+	at   autosave.MessageKind
+	wake chan struct{}
+}
+
+func (c sleeping) Listen(handle func(autosave.Message)) (func(), error) {
+	heard := make(chan autosave.Message, 100)
+	go func() {
+		for m := range heard {
+			if m.Kind == c.at {
+				<-c.wake
 			}
-			return nil
+			handle(m)
 		}
-		a.open()
-		b := w.prepare("b")
-		let := make(chan struct{})
-		b.config.Channel = delaying{b.channel, autosave.EditGranted, let}
-		b.open()
-		asked := b.asks(t.Context(), autosave.EditOptions{Grace: time.Minute})
-		w.sleep(30 * time.Second)
-		require.False(t, a.ReadOnly(), "the offer is over")
-		a.typed("meanwhile")
-		close(let)
-		require.ErrorIs(t, <-asked, autosave.ErrHandoverRefused)
-		assert.False(t, a.ReadOnly())
-	})
+	}()
+	stop, err := c.Channel.Listen(func(m autosave.Message) { heard <- m })
+	return func() { stop(); close(heard) }, err
+}
+
+// The asker sleeps when the editor accepts or offers the lock, and wakes after the offer: the editor goes on, and is asked again.
+func TestGrantIsNotTakenLongAfter(t *testing.T) {
+	for _, kind := range []autosave.MessageKind{autosave.EditAccepted, autosave.EditGranted} {
+		for _, long := range []time.Duration{11 * time.Second, 22 * time.Second, 30 * time.Second} {
+			virtual(t, func(t *testing.T, w *world) { wakesAfterTheOffer(t, w, kind, long) })
+		}
+	}
+}
+
+func wakesAfterTheOffer(t *testing.T, w *world, at autosave.MessageKind, long time.Duration) {
+	a := w.prepare("a")
+	var vetoes atomic.Int32
+	a.config.OnHandover = func(context.Context, string) error {
+		if vetoes.Add(1) > 1 {
+			return errNotNow
+		}
+		return nil
+	}
+	a.open()
+	b := w.prepare("b")
+	wake := make(chan struct{})
+	b.config.Channel = sleeping{b.channel, at, wake}
+	b.open()
+	asked := b.asks(t.Context(), autosave.EditOptions{Grace: time.Minute})
+	w.sleep(long)
+	require.False(t, a.ReadOnly(), "the offer is over")
+	a.typed("meanwhile")
+	close(wake)
+	require.ErrorIs(t, <-asked, autosave.ErrHandoverRefused, "%s, %s", at, long)
+	assert.False(t, a.ReadOnly())
 }
 
 // nestedLocks are taken within a lease.
