@@ -206,6 +206,30 @@ func TestWaitOutlastsThePatience(t *testing.T) {
 	})
 }
 
+// announcing answers like a proxy that announces an hour of maintenance.
+type announcing struct{}
+
+func (announcing) RoundTrip(r *http.Request) (*http.Response, error) {
+	recorder := httptest.NewRecorder()
+	recorder.Header().Set("Retry-After", "3600")
+	recorder.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = recorder.WriteString(`{"error": "maintenance", "message": "We are back soon."}`)
+	return recorder.Result(), nil
+}
+
+// A proxy announces an hour of maintenance. An acquisition ends at its limit nevertheless.
+func TestAcquisitionEndsBeforeAnAnnouncedHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := client.New(client.Config{URL: "https://locks.test", Key: "key", HTTP: &http.Client{Transport: announcing{}}})
+		require.NoError(t, err)
+		begun := time.Now()
+		_, err = c.Acquire(t.Context(), client.Request{Document: "plan", Wait: time.Minute})
+		require.Error(t, err)
+		assert.LessOrEqual(t, time.Since(begun), 90*time.Second)
+		require.NoError(t, c.Close(t.Context()))
+	})
+}
+
 func TestPatienceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, silence := range []func() (int, any, error){

@@ -19,6 +19,8 @@ const (
 	answerLimit  = 5 * time.Second  // for an answer that needs no waiting
 	contentLimit = 60 * time.Second // for one with a content
 	maxPause     = 2 * time.Second  // between two attempts
+	// announcedLimit is the longest such pause for which a server can ask. A maintenance may be shorter than announced.
+	announcedLimit = 30 * time.Second
 )
 
 // call is one request, which may be sent several times.
@@ -161,7 +163,7 @@ func read(response *http.Response, body []byte) (reply, error) {
 	}
 	failed.Code, failed.Message, failed.Holders = says.Error, says.Message, says.Holders
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
-		failed.retryAfter = time.Duration(seconds) * time.Second
+		failed.retryAfter = min(time.Duration(seconds)*time.Second, announcedLimit)
 	}
 	return reply{}, failed
 }
