@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/static"
 	"github.com/holdfast-dev/holdfast/server"
+	"github.com/holdfast-dev/holdfast/server/httpapi"
 )
 
 // options are the values of the flags of serve.
@@ -133,7 +134,9 @@ func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer)
 
 // listen begins to serve, over TLS if there is a certificate, whose files it follows until ctx ends. The channel delivers
 // the error that ends it.
-func (o *options) listen(ctx context.Context, s *http.Server, on net.Listener, c *certificate) (served chan error, scheme string) {
+func (o *options) listen(ctx context.Context, s *http.Server, l net.Listener, c *certificate) (served chan error, scheme string) {
+	proxies, _ := httpapi.ParseProxies(o.server.TrustedProxies) // the service has read them
+	on := newCrowd(l, maxFiles(), proxies, o.server.Log)
 	served = make(chan error, 1)
 	if c == nil {
 		go func() { served <- s.Serve(on) }()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -44,16 +46,20 @@ type process struct {
 
 func serveInProcess(t *testing.T, flags ...string) *process {
 	t.Helper()
-	binary := os.Getenv("HOLDFAST_BINARY")
-	if binary == "" {
-		binary = os.Args[0]
-	}
+	return serveBy(t, nil, flags...)
+}
+
+// serveBy starts the server with a command before its own, such as one that sets a limit.
+func serveBy(t *testing.T, before []string, flags ...string) *process {
+	t.Helper()
+	binary := cmp.Or(os.Getenv("HOLDFAST_BINARY"), os.Args[0])
 	p := &process{}
 	// The path of a socket must be short, and a test's own directory may have a long path.
 	dir, err := os.MkdirTemp("", "stop")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	p.Cmd = exec.Command(binary, append([]string{"serve", "--addr", "127.0.0.1:0", "--data-dir", dir, "--drain", "0s"}, flags...)...)
+	command := append(slices.Clone(before), binary, "serve", "--addr", "127.0.0.1:0", "--data-dir", dir, "--drain", "0s")
+	p.Cmd = exec.Command(command[0], append(command[1:], flags...)...)
 	// By default the race detector sleeps for a second at the end.
 	p.Env = append(os.Environ(), asCommand+"=yes", "GORACE=atexit_sleep_ms=0")
 	p.Stderr = &p.log

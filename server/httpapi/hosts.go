@@ -59,21 +59,23 @@ func ParseProxies(list []string) (Proxies, error) {
 	return p, nil
 }
 
-func (p Proxies) trusts(address string) bool {
+// Trusts reports whether an address is that of a trusted proxy.
+func (p Proxies) Trusts(address string) bool {
 	ip, err := netip.ParseAddr(address)
 	return err == nil && slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(ip.Unmap()) })
 }
 
 // Sent reports whether a request comes directly from a trusted proxy.
-func (p Proxies) Sent(r *http.Request) bool { return p.trusts(address(r)) }
+func (p Proxies) Sent(r *http.Request) bool { return p.Trusts(address(r)) }
 
-// network returns what the limits of an address count by: an IPv4 address, or the /64 of an IPv6 address, because a host may use
+func (a *API) network(r *http.Request) string { return Network(a.Address(r)) }
+
+// Network returns what the limits of an address count by: an IPv4 address, or the /64 of an IPv6 address, because a host may use
 // all addresses of its /64.
-func (a *API) network(r *http.Request) string {
-	from := a.Address(r)
-	ip, err := netip.ParseAddr(from)
+func Network(address string) string {
+	ip, err := netip.ParseAddr(address)
 	if err != nil {
-		return from
+		return address
 	}
 	if ip = ip.Unmap(); ip.Is4() {
 		return ip.String()
@@ -85,7 +87,7 @@ func (a *API) network(r *http.Request) string {
 func (p Proxies) Address(r *http.Request) string {
 	from := address(r)
 	way := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for i := len(way) - 1; i >= 0 && p.trusts(from); i-- {
+	for i := len(way) - 1; i >= 0 && p.Trusts(from); i-- {
 		hop := strings.TrimSpace(way[i])
 		if withPort, err := netip.ParseAddrPort(hop); err == nil { // some proxies state the port, which each connection has anew
 			hop = withPort.Addr().String()

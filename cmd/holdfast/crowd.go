@@ -1,0 +1,88 @@
+package main
+
+import (
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/httpapi"
+)
+
+// filesOfStore is how many open files the store and the rest of the server need besides those of connections.
+const filesOfStore = 128
+
+// crowd is a listener that closes the connections above a limit. Connections are open files, and the store ends if it cannot open
+// another one. One address has at most three quarters of the connections, so that others can connect. A trusted proxy may have all.
+type crowd struct {
+	*net.TCPListener
+	most    int // connections
+	proxies httpapi.Proxies
+	log     *slog.Logger
+
+	mu     sync.Mutex
+	open   int
+	of     map[string]int // by network
+	warned time.Time
+}
+
+// newCrowd limits a listener of a process that may have so many open files; 0 means no limit. A request may open a file of its own, so
+// half of the files are for connections.
+func newCrowd(l net.Listener, files int, proxies httpapi.Proxies, log *slog.Logger) net.Listener {
+	if files == 0 {
+		return l
+	}
+	return &crowd{TCPListener: l.(*net.TCPListener), most: max((files-filesOfStore)/2, files/4), proxies: proxies, log: log, of: map[string]int{}}
+}
+
+// Accept returns the next connection within the limits.
+func (c *crowd) Accept() (net.Conn, error) {
+	for {
+		conn, err := c.AcceptTCP()
+		if err != nil {
+			return nil, err
+		}
+		host, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
+		if from := httpapi.Network(host); c.begin(from, c.proxies.Trusts(host)) {
+			return &counted{TCPConn: conn, end: sync.OnceFunc(func() { c.end(from) })}, nil
+		}
+		_ = conn.Close()
+	}
+}
+
+func (c *crowd) begin(from string, trusted bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open >= c.most || !trusted && c.of[from] >= c.most-c.most/4 {
+		if now := time.Now(); now.Sub(c.warned) > time.Minute {
+			c.warned = now
+			c.log.Warn("too many connections; the limit of open files (ulimit -n) allows no more, and new ones are closed",
+				"open", c.open, "address", from, "of the address", c.of[from])
+		}
+		return false
+	}
+	c.open++
+	c.of[from]++
+	return true
+}
+
+func (c *crowd) end(from string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open--
+	if c.of[from]--; c.of[from] == 0 {
+		delete(c.of, from)
+	}
+}
+
+// counted is a connection that counts until it is closed.
+type counted struct {
+	*net.TCPConn
+	end func()
+}
+
+// Close closes the connection.
+func (c *counted) Close() error {
+	defer c.end()
+	return c.TCPConn.Close()
+}
