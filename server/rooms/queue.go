@@ -32,15 +32,16 @@ const (
 	// maxRetry bounds the pause before a retry after a conflict. It is short, so that the instance that lost usually
 	// commits next.
 	maxRetry = 10 * time.Millisecond
-	// tellRate is the number of bytes a second that the states of one room may send to its participants, and maxRest the longest pause for
-	// that. Otherwise one participant of a room with hundreds of others could keep the whole server busy.
+	// tellRate is the number of bytes a second that the states of all rooms may send to their participants, and maxRest the longest pause
+	// for that. Otherwise a few participants of rooms with hundreds of others could keep the whole server busy.
 	tellRate = 256 << 20
-	maxRest  = 500 * time.Millisecond
+	maxRest  = 2 * time.Second
 )
 
-// rest returns the pause after a transaction whose states have so many bytes for all participants together. Small rooms need none.
-func rest(told int) time.Duration {
-	pause := time.Duration(told) * time.Second / tellRate
+// rest returns the pause after transactions whose states have so many bytes for all participants together. The rooms that change now share
+// the rate, so a room with small states needs no pause, whatever the others do.
+func rest(told, rooms int) time.Duration {
+	pause := time.Duration(float64(told) * float64(rooms) / tellRate * float64(time.Second))
 	if pause < breath {
 		return 0
 	}
@@ -87,7 +88,7 @@ func (q *queue) work(id string) {
 		}
 		q.waiting[id] = nil
 		q.mu.Unlock()
-		last := 0
+		all := 0
 		for ; len(jobs) > 0; first = false {
 			if !first {
 				time.Sleep(breath)
@@ -97,10 +98,17 @@ func (q *queue) work(id string) {
 				close(j.done)
 			}
 			jobs = jobs[done:]
-			last = told
+			all += told
 		}
-		time.Sleep(rest(last))
+		time.Sleep(rest(all, q.busy()))
 	}
+}
+
+// busy returns the number of rooms that change now, or rest after a change.
+func (q *queue) busy() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting)
 }
 
 // commit carries out the first jobs, as many as one transaction holds but at least one. It returns their number, and

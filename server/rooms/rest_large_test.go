@@ -2,6 +2,7 @@ package rooms
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,23 +14,64 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/memory"
 )
 
+// tableOf returns a table with rooms of so many participants.
+func tableOf(t *testing.T, rooms map[string]int) *table {
+	store := memory.New().Client(nil)
+	t.Cleanup(func() { assert.NoError(t, store.Close()) })
+	for id, size := range rooms {
+		now := room{ID: id}
+		for i := range size {
+			now.Participants = append(now.Participants, participant{Token: fmt.Sprint(i), Name: "a name of some length"})
+		}
+		data, err := now.encode()
+		require.NoError(t, err)
+		_, err = store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(roomPrefix+id, data)}})
+		require.NoError(t, err)
+	}
+	return &table{instance: "i", queue: queue{store: store, now: time.Now, limit: time.Minute, waiting: map[string][]*job{}, conflict: func() {}}}
+}
+
+// Several large rooms change again and again at once. Their states together take no more of the server than those of one. A small room goes
+// on meanwhile.
+func TestLargeRoomsShareTheServer(t *testing.T) {
+	const large, changes = 10, 20
+	synctest.Test(t, func(t *testing.T) {
+		rooms := map[string]int{"small": 10}
+		for i := range large {
+			rooms[fmt.Sprint(i)] = 500
+		}
+		r := tableOf(t, rooms)
+		entry, _, err := r.store.Get(t.Context(), roomPrefix+"0")
+		require.NoError(t, err)
+		begun := time.Now()
+		var changing sync.WaitGroup
+		for i := range large {
+			changing.Go(func() {
+				for n := range changes {
+					_, err := r.answer(t.Context(), fmt.Sprint(i), "0", fmt.Sprint(n))
+					assert.NoError(t, err)
+				}
+			})
+		}
+		time.Sleep(50 * time.Millisecond)
+		for n := range 20 {
+			at := time.Now()
+			_, err := r.answer(t.Context(), "small", "0", fmt.Sprint(n))
+			require.NoError(t, err)
+			assert.LessOrEqual(t, time.Since(at), breath)
+		}
+		changing.Wait()
+		told := large * changes * len(entry.Value) * 500
+		assert.Less(t, float64(told)/time.Since(begun).Seconds(), 1.3*tellRate, "bytes a second")
+		r.workers.Wait()
+	})
+}
+
 // One participant of a large room changes its answer again and again. Each state goes to everyone, so the changes wait while the states
 // before are sent, and share the next one. The changes of a small room do not wait.
 func TestChangesOfALargeRoomWaitForItsStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memory.New().Client(nil)
-		t.Cleanup(func() { assert.NoError(t, store.Close()) })
-		r := &table{instance: "i", queue: queue{store: store, now: time.Now, limit: time.Minute, waiting: map[string][]*job{}, conflict: func() {}}}
-		for id, size := range map[string]int{"small": 10, "large": 500} {
-			now := room{ID: id}
-			for i := range size {
-				now.Participants = append(now.Participants, participant{Token: fmt.Sprint(i), Name: "a name of some length"})
-			}
-			data, err := now.encode()
-			require.NoError(t, err)
-			_, err = store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(roomPrefix+id, data)}})
-			require.NoError(t, err)
-		}
+		r := tableOf(t, map[string]int{"small": 10, "large": 500})
 		answers := func(id string) time.Duration {
 			begun := time.Now()
 			for i := range 20 {
