@@ -63,11 +63,11 @@ func (h *Hub) Stream(ctx context.Context, document string, after int64, turn Tur
 // remembered reports whether the store still has the history after a revision. With this check the client gets the
 // same answer whether or not this server has the events in memory.
 func (h *Hub) remembered(ctx context.Context, document string, revision int64) bool {
-	_, err := h.store.GetAt(ctx, prefix+document, max(revision, 1))
+	_, err := h.store.GetAt(ctx, prefix+document, revision)
 	return err == nil
 }
 
-// errCaughtUp ends the watch of watchPast.
+// errCaughtUp ends the watch of lookBack.
 var errCaughtUp = errors.New("caught up")
 
 // replay sends past events and returns the last revision that it covers.
@@ -128,38 +128,52 @@ func (h *Hub) missed(ctx context.Context, last kv.Entry, after int64) (revisions
 	return revisions, true, nil
 }
 
-// watchPast is replay with a watch. It rests for nine times as long as that took, so that other writes have most of the time.
+// watchPast is replay with watches of the past. While one of them runs, nothing is sent: other clients wait for it, and this client may be
+// slow.
 func (h *Hub) watchPast(ctx context.Context, document string, last kv.Entry, after int64, send func([]byte) error) (int64, error) {
+	for after < last.Modified {
+		past, err := h.lookBack(ctx, last, after)
+		if errors.Is(err, kv.ErrCompacted) {
+			return h.sendState(ctx, document, send)
+		}
+		if err != nil {
+			return after, err
+		}
+		for _, e := range past {
+			if err := sendAll(e, send); err != nil {
+				return after, err
+			}
+			after = e.Modified
+		}
+	}
+	return after, nil
+}
+
+// lookBack returns the first changes of a document after a revision, up to last or some more than 10*maxMissed, which are a few megabytes. One client at a time looks. Then
+// lookBack rests for nine times as long as that took, so that other writes have most of the time.
+func (h *Hub) lookBack(ctx context.Context, last kv.Entry, after int64) (past []kv.Entry, err error) {
 	select {
 	case h.looking <- struct{}{}:
 	case <-ctx.Done():
-		return 0, context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	begun := time.Now()
 	defer func() { time.AfterFunc(9*time.Since(begun), func() { <-h.looking }) }()
-	sent := after
-	err := h.store.Watch(ctx, prefix+document, after, func(changes []kv.Change) error {
+	err = h.store.Watch(ctx, last.Key, after, func(changes []kv.Change) error {
 		for _, c := range changes {
-			if c.Key != prefix+document {
-				continue // a document whose name begins with this document's name
+			if c.Key == last.Key { // and not a document whose name begins with this document's name
+				past = append(past, c.Entry)
 			}
-			if err := sendAll(c.Entry, send); err != nil {
-				return err
-			}
-			sent = c.Modified
 		}
-		if sent >= last.Modified {
+		if len(past) > 10*maxMissed || changes[len(changes)-1].Modified >= last.Modified {
 			return errCaughtUp
 		}
 		return nil
 	})
-	switch {
-	case errors.Is(err, errCaughtUp):
-		return sent, nil
-	case errors.Is(err, kv.ErrCompacted):
-		return h.sendState(ctx, document, send)
+	if errors.Is(err, errCaughtUp) {
+		err = nil
 	}
-	return sent, err
+	return past, err
 }
 
 // absent sends the present state of a document that has no events at revision now, if the client may have missed some:
