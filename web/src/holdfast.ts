@@ -157,10 +157,11 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
 
   createAutoSave(snapshot: Taking, options?: Contract.AutoSaveOptions): Contract.AutoSave {
     const make = async (handle: Handle, take: Taking, given: AbortSignal): Promise<Saver> => {
-      const previewed = this.#modules.preview(handle, options, this.#loads, AbortSignal.any([given, this.#ended.signal])).catch(() => undefined);
+      const over = AbortSignal.any([given, this.#ended.signal]); // it may begin again when its runtime has ended
+      const previewed = this.#modules.preview(handle, options, this.#loads, over).catch(() => undefined);
       const { startAutoSave } = await this.#modules.autosave();
       return startAutoSave(handle, this.#running, given, this, typeof snapshot === "function" ? take : snapshot, options, this.#savers,
-        (method, arg, signal, end = Infinity) => this.#call(method, { ...arg, limitMs: limitOf(end) }, signal), this.#journal, inTime, deadline, (event) => this.#tell(event), asError, previewed);
+        (method, arg, signal, end = Infinity) => this.#call(method, { ...arg, limitMs: limitOf(end) }, signal), this.#journal, inTime, deadline, (event) => this.#tell(event), asError, previewed, over);
     };
     const signal: unknown = options?.signal;
     const handle = new Handle(snapshot, signal instanceof AbortSignal ? signal : undefined,

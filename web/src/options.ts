@@ -22,7 +22,7 @@ export function checked<T extends AcquireOptions>(options: T | undefined): Check
   if (within !== undefined && !(within instanceof Lease)) throw invalid("within", "must be a lease");
   const { path, paths, backoff, ...plain } = fields;
   if (path !== undefined && !isPath(path)) throw invalid("path", "must be an array of strings, without lone surrogates");
-  if (paths !== undefined && !(Array.isArray(paths) && paths.every(isPath))) throw invalid("paths", "must be an array of arrays of strings");
+  if (paths !== undefined && !(Array.isArray(paths) && paths.every(isPath))) throw invalid("paths", "must be an array of paths");
   primitive("", { ...plain, backoff: typeof backoff === "object" ? 0 : backoff });
   primitive("backoff.", backoff);
   return { ...fields, within: within?.leaseId, signal, onReadonly } as Checked<T>;

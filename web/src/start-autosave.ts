@@ -15,23 +15,23 @@ const previewMs = 1000;
 /**
  * Starts to save the page's text. The page has `handle`, which dispatches the events. The arguments are separate
  * instead of a Wire, because property names would enlarge the facade. `running` settles when there is a runtime; nobody
- * waits for this any more when `given` aborts.
+ * waits for this AutoSave any more when `given` aborts, nor for this attempt when `over` aborts.
  */
 export async function startAutoSave(handle: Handle, running: Promise<unknown>, given: AbortSignal, holdfast: Contract.Holdfast, snapshot: Taking, options: Contract.AutoSaveOptions = {},
-  savers: Wire["savers"], call: Wire["call"], journal: Wire["journal"], inTime: Wire["inTime"], deadline: Wire["deadline"], tell: Wire["tell"], error: Wire["error"], previewed: Promise<Early | null | undefined>): Promise<Saver> {
+  savers: Wire["savers"], call: Wire["call"], journal: Wire["journal"], inTime: Wire["inTime"], deadline: Wire["deadline"], tell: Wire["tell"], error: Wire["error"], previewed: Promise<Early | null | undefined>, over: AbortSignal): Promise<Saver> {
   let wire: Wire = { handle, holdfast, savers, call, journal, inTime, deadline, tell, error };
   check(wire, snapshot, options);
   keepTyped(handle, given, holdfast.ownerId, journal, previewed);
-  const enough = new Promise((done) => (given.aborted ? done(0) : given.addEventListener("abort", done)));
+  const enough = new Promise((done) => (over.aborted ? done(0) : over.addEventListener("abort", done)));
   const runs = running.then(() => Promise.race([previewed, after(previewMs)]));
   const early = await Promise.race([previewed.then((found) => found ?? runs), runs, enough as Promise<undefined>]);
-  if (early && !given.aborted && !handle.typed) wire = early.wire(wire);
+  if (early && !over.aborted && !handle.typed) wire = early.wire(wire);
   else {
     const unused = previewed.then((one) => one?.end());
     if (early) await Promise.race([unused.then(() => running), enough]);
   }
-  if (given.aborted) throw refusal(wire, "aborted", "it was given up");
-  const autosave = new AutoSave(wire, snapshot, { ...options, signal: given }, handle.begun());
+  if (over.aborted) throw refusal(wire, "aborted", "given up");
+  const autosave = new AutoSave(wire, snapshot, { ...options, signal: over }, handle.begun());
   await autosave.ready;
   handle.folder = "";
   if (given.aborted) await autosave.leave(deadline()); // Go began as the page gave up
