@@ -351,13 +351,19 @@ export class Port {
 const plain = (value, isText) => (isText ? JSON.parse(/** @type {string} */ (value)) : value);
 
 /**
+ * The longest pause for which a server can ask. A maintenance may be shorter than announced, and a page that waits for the server keeps the
+ * browser's lock meanwhile.
+ */
+const retryMs = 30_000;
+
+/**
  * The fields of a server's reply that Go needs; times are milliseconds.
  * @param {Response} response
  */
 async function read(response) {
   const { status, headers } = response;
   const reply = {
-    status, retryAfter: Number(headers.get("Retry-After")) * 1000 || 0,
+    status, retryAfter: Math.min(Number(headers.get("Retry-After")) * 1000 || 0, retryMs),
     etag: headers.get("ETag") ?? "", savedAt: instant(headers.get("Holdfast-Saved-At")), save: headers.get("Holdfast-Save") ?? "", token: Number(headers.get("Holdfast-Token")),
   };
   if (!headers.get("Content-Type")?.startsWith("application/json")) return { ...reply, body: new Uint8Array(await response.arrayBuffer()) };

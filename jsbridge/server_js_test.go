@@ -64,6 +64,12 @@ func TestServerReads(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, remote.Reply{Status: 200, ETag: `"x"`, Token: 7, Save: remote.Save{Draft: "d-1", Number: 7}, SavedAt: at.Add(750 * time.Millisecond).Local(), Body: []byte{1, 0, 255}}, reply)
 
+	// A proxy announces an hour of maintenance, which may be shorter. The page looks again before: it keeps the lock of this machine meanwhile.
+	answering(t, `async () => Response.json({}, { status: 503, headers: { "Retry-After": "3600" } })`)
+	reply, err = server.Send(t.Context(), remote.Request{Method: "POST"})
+	require.NoError(t, err)
+	assert.Equal(t, remote.Reply{Status: 503, RetryAfter: 30 * time.Second}, reply)
+
 	// Another server may answer at that address.
 	for _, body := range []string{`null`, `[]`, `{"token": "x", "error": {}, "locked_at": 7}`, `{"token": null}`, `{"holders": [null]}`, `{"tokens": [{}, "x", null]}`, `{`} {
 		answering(t, `async () => new Response(`+"`"+body+"`"+`, { headers: { "Content-Type": "application/json" } })`)
