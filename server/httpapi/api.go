@@ -84,6 +84,7 @@ const (
 type API struct {
 	Config
 	limits, newcomers, addresses, users *sessions.Limiter
+	received                            *sessions.Limiter // bounds what the sockets of an address receive
 	signedIn                            *sessions.Limiter // knows the sessions whose user is in the audit log
 	refusals                            *sessions.Limiter // bounds what the messages of a session's sockets add to the audit log
 
@@ -107,6 +108,7 @@ func New(c Config) (*API, error) {
 	a := &API{Config: c, origins: http.NewCrossOriginProtection(),
 		limits: sessions.NewLimiter(c.Rate, c.Burst), newcomers: sessions.NewLimiter(c.NewRate, c.NewBurst),
 		addresses: sessions.NewLimiter(c.AddressRate, c.AddressBurst), users: sessions.NewLimiter(c.UserRate, c.UserBurst),
+		received: sessions.NewLimiter(c.AddressRate, c.AddressBurst),
 		signedIn: sessions.NewLimiter(1, 1), refusals: sessions.NewLimiter(refusalsPerSecond, refusalsAtOnce)}
 	if a.Policy == nil {
 		a.Policy = func() *policy.Policy { return policy.Anonymous }

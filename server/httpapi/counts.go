@@ -84,6 +84,6 @@ func (a *API) CountSockets(sockets http.Handler) http.Handler {
 			return
 		}
 		defer end()
-		sockets.ServeHTTP(w, r)
+		sockets.ServeHTTP(a.paced(w, r), r)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/events"
 	"github.com/holdfast-dev/holdfast/server/locks"
 	"github.com/holdfast-dev/holdfast/server/policy"
+	"github.com/holdfast-dev/holdfast/server/rooms"
 	"github.com/holdfast-dev/holdfast/server/sessions"
 	"github.com/holdfast-dev/holdfast/server/users"
 )
@@ -43,7 +44,9 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, s sessions.Se
 		return errUnavailable
 	}
 	defer a.sockets.Done()
-	conn, err := websocket.Accept(&handshake{w}, r, &websocket.AcceptOptions{OriginPatterns: a.Origins, Subprotocols: []string{users.SocketProtocol}})
+	conn, err := websocket.Accept(&handshake{a.paced(w, r)}, r, &websocket.AcceptOptions{
+		OriginPatterns: a.Origins, Subprotocols: []string{users.SocketProtocol}, OnPingReceived: rooms.Pongs(),
+	})
 	if err != nil {
 		return errHandshake
 	}

@@ -85,7 +85,9 @@ func (r *Rooms) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		(&refusal{"upgrade_required", "Rooms are a WebSocket."}).answer(w, http.StatusUpgradeRequired)
 		return
 	}
-	conn, err := websocket.Accept(w, request, &websocket.AcceptOptions{OriginPatterns: r.config.Origins, Subprotocols: r.config.Subprotocols})
+	conn, err := websocket.Accept(w, request, &websocket.AcceptOptions{
+		OriginPatterns: r.config.Origins, Subprotocols: r.config.Subprotocols, OnPingReceived: Pongs(),
+	})
 	if err != nil {
 		return // Accept has answered
 	}

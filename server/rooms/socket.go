@@ -18,6 +18,16 @@ const hardLimit = 1 << 20
 // A socket may send this many messages per second, and this many in a burst.
 const messagesPerSecond, messagesAtOnce = 100, 200
 
+// So many pings per second of a client are answered, and so many in a burst.
+const pongsPerSecond, pongsAtOnce = 2, 10
+
+// Pongs returns a function that decides whether a ping of a client is answered. RFC 6455 lets a pong answer earlier pings too, and a client
+// that sends pings without end would keep the server busy with the answers.
+func Pongs() func(context.Context, []byte) bool {
+	pace := rate.NewLimiter(pongsPerSecond, pongsAtOnce)
+	return func(context.Context, []byte) bool { return pace.Allow() }
+}
+
 // missedPongs is how many pongs in a row may be missing before the server treats a socket as gone.
 const missedPongs = 2
 

@@ -1,0 +1,75 @@
+package httpapi
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/sessions"
+)
+
+const (
+	// requestBytes is how many bytes that a socket receives cost as much as a request, if they are frames without any content.
+	requestBytes = 512
+	// receiveAgain is the pause before a socket tries again whether it may receive more.
+	receiveAgain = 200 * time.Millisecond
+)
+
+// paced limits what the sockets of one address receive, whatever it is: pings and fragments without end never become a message that could
+// be counted. A socket that sends more than its address may is read more slowly.
+type paced struct {
+	http.ResponseWriter
+	limit   *sessions.Limiter
+	address string
+}
+
+func (a *API) paced(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
+	return &paced{w, a.received, a.network(r)}
+}
+
+// Hijack gives the connection to the WebSocket.
+func (p *paced) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffers, err := http.NewResponseController(p.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	return &pacedConn{Conn: conn, limit: p.limit, address: p.address, closed: make(chan struct{})}, buffers, nil
+}
+
+// pacedConn is the connection of a socket. One goroutine at a time reads.
+type pacedConn struct {
+	net.Conn
+	limit   *sessions.Limiter
+	address string
+	unpaid  int // bytes
+	closed  chan struct{}
+	once    sync.Once
+}
+
+// Read receives bytes, and waits afterwards while the address may not receive more.
+func (c *pacedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	for c.unpaid += n; c.unpaid >= requestBytes; c.unpaid -= requestBytes {
+		for !c.allowed() {
+			select {
+			case <-time.After(receiveAgain):
+			case <-c.closed:
+				return n, net.ErrClosed
+			}
+		}
+	}
+	return n, err
+}
+
+func (c *pacedConn) allowed() bool {
+	_, ok := c.limit.Allow(c.address, time.Now())
+	return ok
+}
+
+// Close closes the connection.
+func (c *pacedConn) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
