@@ -217,6 +217,24 @@ func TestServerKnowsItsOwnGrantsBeforeTheWatchShowsThem(t *testing.T) {
 	assert.Empty(t, blind.mirror.granted, "what has ended leaves nothing")
 }
 
+// A holder extends and releases at another server than the one that granted its lease. That server has seen the grant, and need not read it.
+func TestServerKnowsTheGrantsOfOthers(t *testing.T) {
+	store := &countedReads{Store: kvtest.Open(t)}
+	table, err := Open(t.Context(), store, Config{})
+	require.NoError(t, err)
+	defer table.Close()
+	other, err := Open(t.Context(), store.Store, Config{})
+	require.NoError(t, err)
+	defer other.Close()
+	lease, err := other.Acquire(t.Context(), Request{Paths: []Path{Document("r")}, Holder: Holder{ID: "ann"}, TTL: time.Minute})
+	require.NoError(t, err)
+	require.NoError(t, table.hear(t.Context(), lease.Token))
+	_, err = table.RenewAt(t.Context(), Document("r"), "ann", lease.Token)
+	require.NoError(t, err)
+	require.NoError(t, table.ReleaseAt(t.Context(), Document("r"), "ann", lease.Token))
+	assert.Zero(t, store.reads)
+}
+
 // A later change by another server takes precedence over this server's record of its own grant.
 func TestRememberedGrantThatEndedElsewhere(t *testing.T) {
 	store := kvtest.Open(t)
