@@ -22,8 +22,8 @@ func logged(log *slog.Logger, address func(*http.Request) string, next http.Hand
 			if trace := traces.ID(r.Context()); trace != "" {
 				log = log.With("trace", trace)
 			}
-			log.Info("request", "request", id, "method", r.Method, "path", r.URL.Path, "status", counted.status,
-				"bytes", counted.bytes, "took", time.Since(begun).Round(time.Microsecond), "address", address(r))
+			log.Info("request", "request", id, "method", httpapi.Clipped(r.Method), "path", httpapi.Clipped(r.URL.Path), "status", counted.status,
+				"bytes", counted.bytes, "took", time.Since(begun).Round(time.Microsecond), "address", httpapi.Clipped(address(r)))
 		}()
 		next.ServeHTTP(counted, r)
 	})

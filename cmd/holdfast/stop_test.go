@@ -259,9 +259,13 @@ func TestAccessLog(t *testing.T) {
 	require.NoError(t, response.Body.Close())
 	id := response.Header.Get("X-Request-Id")
 	require.NotEmpty(t, id)
+	long, err := http.Get("http://" + p.addr + "/" + strings.Repeat("%01", 20_000)) // each is longer in the log
+	require.NoError(t, err)
+	require.NoError(t, long.Body.Close())
 	socket := p.dial(t, "/ws")
 	read(t, socket, "connected")
 	p.stop(t)
+	assert.Less(t, p.log.Len(), 30_000, "a path is clipped")
 	found := map[string]map[string]any{}
 	for line := range strings.Lines(p.log.String()) {
 		var entry map[string]any

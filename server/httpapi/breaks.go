@@ -102,7 +102,7 @@ func (a *API) noted(r *http.Request, s sessions.Session, e audit.Entry) {
 }
 
 func (a *API) audit(r *http.Request, s sessions.Session, e audit.Entry, lasting bool) error {
-	e.User, e.HolderID, e.Address, e.Method, e.Path = s.User.Name, s.HolderID, clipped(a.Address(r)), clipped(r.Method), clipped(r.URL.Path)
+	e.User, e.HolderID, e.Address, e.Method, e.Path = s.User.Name, s.HolderID, Clipped(a.Address(r)), Clipped(r.Method), Clipped(r.URL.Path)
 	if err := a.Audit.Write(e, lasting); err != nil {
 		a.Log.Error("the audit log cannot be written", "error", err)
 		return errAudit
@@ -110,11 +110,12 @@ func (a *API) audit(r *http.Request, s sessions.Session, e audit.Entry, lasting 
 	return nil
 }
 
-// maxLogged is the maximum size of a part of a request in the audit log. Everybody can send requests that are refused, and a method and a path
+// maxLogged is the maximum size of a part of a request in a log. Everybody can send requests that are refused, and a method and a path
 // may have 64 KiB.
 const maxLogged = 1 << 10
 
-func clipped(text string) string {
+// Clipped returns the beginning of a part of a request, for a log.
+func Clipped(text string) string {
 	if len(text) > maxLogged {
 		return text[:maxLogged] + "…"
 	}
