@@ -216,14 +216,17 @@ func clipped(reason string) string {
 	return reason
 }
 
-// over informs the page that a question from the server has ended.
+// over informs the page that a question from the server has ended, unless a release for it may reach the server: then it may not edit yet.
 func (c *Channel) over(round string) {
 	c.mu.Lock()
 	asked := c.asked[round]
 	delete(c.asked, round)
 	c.mu.Unlock()
-	if asked != nil {
-		close(asked.ended)
+	if asked == nil {
+		return
+	}
+	close(asked.ended)
+	if !asked.releasing.Load() {
 		c.tell(autosave.Message{Kind: autosave.EditCancelled, Round: round})
 	}
 }

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
@@ -22,6 +23,8 @@ type term struct {
 	over   chan struct{} // closed when it has ended in any way
 
 	losing, passing, ending, following, attending sync.Once
+
+	releasing atomic.Bool // a release that passes it on may reach the server
 }
 
 func (h *held) add(c claim) *term {
@@ -75,18 +78,18 @@ func (t *term) lostWith(local <-chan struct{}) <-chan struct{} {
 // repeats until an answer comes or the question is no longer open. Then this page keeps the lock, unless a release may have reached
 // the server: the server may have passed the lock on, or may do so later.
 func (l *client) pass(ctx, open context.Context, t *term) {
-	over := false
 	for open.Err() == nil {
+		before := t.releasing.Swap(true)
 		reply, err := l.send(ctx, Request{Method: "DELETE", Path: t.claim.path, Token: t.claim.token})
 		if !passing(reply, err) && !notAllowed(reply) {
 			t.passing.Do(func() { close(t.passed) })
 			t.lose()
 			return
 		}
-		over = over || reply.Status >= statusServersFault || err != nil && !unsent(err)
+		t.releasing.Store(before || err != nil && !unsent(err) || reply.Status >= statusServersFault)
 		_ = wait.For(open, time.Second)
 	}
-	if over {
+	if t.releasing.Load() {
 		t.lose()
 	}
 }

@@ -66,3 +66,45 @@ func TestReleaseWithoutAnAnswerIsARelease(t *testing.T) {
 		})
 	}
 }
+
+// A page gives its question up while the release for it is under way, and the next page in line gets the lock. The former holder does not
+// edit before it knows.
+func TestQuestionThatEndsDuringTheReleaseForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a, b, c := n.home("A").tab(t, "a"), n.home("B").tab(t, "b"), n.home("C").tab(t, "c")
+		ctx, giveUp := context.WithCancel(context.Background())
+		isRelease := func(r remote.Request) bool { return r.Method == http.MethodDelete && r.Token != 0 }
+		n.mu.Lock()
+		n.delay = func(r remote.Request) bool {
+			if isRelease(r) {
+				giveUp()
+				time.Sleep(time.Second)
+			}
+			return isRelease(r)
+		}
+		n.answer = func(r remote.Request) error {
+			if isRelease(r) {
+				time.Sleep(3 * time.Second)
+			}
+			return nil
+		}
+		n.mu.Unlock()
+		sleep(time.Second)
+		go func() { _ = b.RequestEdit(ctx, autosave.EditOptions{}) }()
+		for range 200 {
+			sleep(50 * time.Millisecond)
+			editing := 0
+			for _, w := range []*writer{a, b, c} {
+				if !w.State().ReadOnly {
+					editing++
+				}
+			}
+			require.LessOrEqual(t, editing, 1)
+		}
+		assert.True(t, a.State().ReadOnly)
+		n.mu.Lock()
+		n.delay, n.answer = nil, nil
+		n.mu.Unlock()
+	})
+}
