@@ -22,7 +22,7 @@ import (
 
 // limit is how long a test waits for an expected message. patience is how long it checks that no message comes.
 const (
-	limit    = 10 * time.Second
+	limit    = 30 * time.Second
 	patience = 150 * time.Millisecond
 )
 
