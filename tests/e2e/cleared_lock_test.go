@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -97,6 +98,39 @@ func TestPageFromBeforeTheClearRobsNobodyByAQuestion(t *testing.T) {
 		assert.False(t, browser.Get[bool](later, "lease.signal.aborted"))
 		later.MustEval("await lease.release()", nil)
 		former.MustEval(acquires, nil)
+	})
+}
+
+// A page edits, and the site's data is cleared. A page that opens then does not see its lock. It may edit until its runtime finds the record
+// of the holder. Then its text is a draft, and the holder goes on.
+func TestEarlyPageAfterTheClearLeavesADraft(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "early after the clear " + host
+		w.saves(t, named(host, root, "Ann"), "{}", "saved")
+		holder := w.earlyTab(t, named(host, root, "Ann"))
+		holder.MustEval("edits(); await hf.ready; null", nil)
+		holder.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+		holder.MustEval(strings.ReplaceAll(`
+			const records = async () => (await (await navigator.storage.getDirectory()).getDirectoryHandle('ROOT')).getFileHandle('.lock')
+			const closed = async () => (await (await records()).createWritable()).abort().then(() => true)
+			const renewed = async () => (await hf.renewProjectLock(autosave.lease), (await (await records()).getFile()).size > 0)
+			null`, "ROOT", root), nil)
+		holder.WaitFor("await closed().catch(() => false)", browser.Limit)
+		holder.Clear(w.URL("/"))
+		holder.WaitFor("await renewed().catch(() => false)", browser.Limit)
+		holder.MustEval("type(' again'); await autosave.flushNow().catch(() => {}); await autosave.flushNow(); null", nil)
+
+		later, arrive := n.gated(named(host, root, "Ben"))
+		tab := w.typesEarly(t, later)
+		arrive()
+		tab.WaitFor("told.includes('readonly') && told.includes('draft') && autosave.readOnly", browser.Limit)
+		assert.Equal(t, []string{"saved again and typed"}, browser.Get[[]string](tab, "await texts()"))
+		holder.MustEval("type('!'); await autosave.flushNow(); null", nil)
+		assert.Equal(t, "saved again!", browser.Get[string](holder, "await current()"))
+		assert.False(t, browser.Get[bool](holder, "autosave.readOnly"))
+		quiet(t, holder, tab)
 	})
 }
 
