@@ -315,9 +315,11 @@ func (h *heldLease) renew(ctx context.Context) (Lease, error) {
 }
 
 func (h *heldLease) release(ctx context.Context, opts ReleaseOptions) error {
-	mine := false
+	if wait.Closed(h.gone) {
+		return nil
+	}
 	h.leave.Do(func() {
-		mine, h.leaveOpts = true, opts
+		h.leaveOpts = opts
 		close(h.leaving)
 	})
 	select {
@@ -327,8 +329,5 @@ func (h *heldLease) release(ctx context.Context, opts ReleaseOptions) error {
 			return context.Cause(ctx)
 		}
 	}
-	if mine {
-		return h.leaveErr
-	}
-	return nil
+	return h.leaveErr
 }
