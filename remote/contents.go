@@ -274,22 +274,21 @@ func (c *Contents) Pin(ctx context.Context, token int64, id, name string) (autos
 	return g, err
 }
 
-// takeListed returns the content that List found, if it is the generation of this id and no other reader has taken it.
-func (c *Contents) takeListed(id string) ([]byte, bool) {
+// takeListed returns the content that List found, if it is the generation of this id and no other reader has taken it. Otherwise it
+// returns nil.
+func (c *Contents) takeListed(id string) (bytes []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.listed.id != id {
-		return nil, false
+	if c.listed.id == id {
+		bytes, c.listed = c.listed.bytes, listed{}
 	}
-	bytes := c.listed.bytes
-	c.listed = listed{}
-	return bytes, true
+	return bytes
 }
 
 // Read implements [autosave.Store]. A generation that cannot be read here is read from the server, if the server has
 // the same one.
 func (c *Contents) Read(ctx context.Context, id string) ([]byte, error) {
-	if bytes, ok := c.takeListed(id); ok {
+	if bytes := c.takeListed(id); bytes != nil {
 		return bytes, nil
 	}
 	var here error = autosave.ErrNotFound
