@@ -167,7 +167,7 @@ func (l *loader) reconcile(ctx context.Context, r *reconciler, found *loaded, di
 			return nil
 		}
 		found.own = &g
-		r.all = append([]Generation{g}, superseded(r.all)...)
+		r.saved(g)
 	}
 	before, _ := current(r.all)
 	if err := r.run(ctx, listed); err != nil {

@@ -181,11 +181,14 @@ func (r *reconciler) commit(ctx context.Context, d Draft, lineage string, text [
 		r.trouble = asError(err, CodeWriteFailed, "a draft could not be saved; it stays where it is")
 		return false, nil
 	}
-	r.all = append([]Generation{g}, superseded(r.all)...)
+	r.saved(g)
 	r.present = content{of: g.ID, bytes: text, whole: true}
 	r.remove(ctx, d)
 	return true, nil
 }
+
+// saved records that g is the current generation.
+func (r *reconciler) saved(g Generation) { r.all = append([]Generation{g}, superseded(r.all)...) }
 
 var errUnknownOutcome = errors.New("it is not known whether a draft was saved")
 

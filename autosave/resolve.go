@@ -45,10 +45,8 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 	switch {
 	case own && as != AsDiscard: // the page shows the draft and newer text, and saves both
 		_, err = s.FlushNow(ctx)
-	case as == AsContent:
-		err = s.resolveContent(ctx, d, lease)
-	case as == AsGeneration:
-		err = s.resolveGeneration(ctx, d)
+	case as != AsDiscard:
+		err = s.saveDraft(ctx, d, as, lease)
 	}
 	if err != nil {
 		return err
@@ -93,8 +91,8 @@ func (s *Saver) resolved(id string) {
 	s.events.tell(Event{Type: EventPhase, State: s.state()})
 }
 
-// resolveGeneration keeps the draft in the history.
-func (s *Saver) resolveGeneration(ctx context.Context, d Draft) error {
+// saveDraft makes the draft the content and gives it to the page, or keeps it in the history.
+func (s *Saver) saveDraft(ctx context.Context, d Draft, as Resolution, decided string) error {
 	lease, ok := s.Lease()
 	if !ok {
 		return s.refusedNow()
@@ -102,6 +100,9 @@ func (s *Saver) resolveGeneration(ctx context.Context, d Draft) error {
 	text, err := s.config.readDraft(ctx, d.ID)
 	if err != nil {
 		return asError(err, CodeReadFailed, "the draft could not be read")
+	}
+	if as == AsContent {
+		return s.makeCurrent(ctx, &restore{content: text, draft: &d, lease: decided})
 	}
 	err = answered(ctx, CodeWriteFailed, theStore, func(ctx context.Context) error {
 		_, err := s.config.Store.Commit(ctx, Commit{Content: Bytes(text), Draft: d.ID, Number: d.Number, Aside: true, Token: lease.Token,
@@ -121,18 +122,6 @@ func (s *Saver) refusedNow() (err error) {
 		err = s.over()
 	}
 	return err
-}
-
-// resolveContent makes the draft the content and gives it to the page.
-func (s *Saver) resolveContent(ctx context.Context, d Draft, lease string) error {
-	if _, ok := s.Lease(); !ok {
-		return s.refusedNow()
-	}
-	text, err := s.config.readDraft(ctx, d.ID)
-	if err != nil {
-		return asError(err, CodeReadFailed, "the draft could not be read")
-	}
-	return s.makeCurrent(ctx, &restore{content: text, draft: &d, lease: lease})
 }
 
 // give makes the page load the content, which is the current generation. The page may not write before it has loaded

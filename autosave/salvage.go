@@ -57,11 +57,8 @@ func (l *Layout) orphans(ctx context.Context, base []Generation, wanted func(Gen
 	byTime(orphans)
 	byTime(asides)
 	all := append(superseded(base), orphans...)
-	if last := len(all) - 1; last >= 0 {
-		asides = append(asides, all[last])
-		all = all[:last]
-	}
-	all = append(all, asides...)
+	last := max(0, len(all)-1)
+	all = append(all[:last:last], append(asides, all[last:]...)...)
 	if n := len(all); n > 0 {
 		all[n-1].Current = true
 	}
