@@ -222,14 +222,12 @@ func (r *reconciler) sides(ctx context.Context, d Draft, text []byte) (Conflict,
 		return Conflict{}, err
 	}
 	c := Conflict{Draft: d, Mine: text, Theirs: r.present.bytes}
-	base := d.Base
-	if i := slices.IndexFunc(r.all, func(g Generation) bool { return g.Draft == d.ID }); i >= 0 {
-		base = r.all[i].ID
-	}
-	if base == "" {
+	at, _, _ := parsePair(d.Base) // the copy that this machine made of a SavedID has its time, under another token
+	i := slices.IndexFunc(r.all, func(g Generation) bool { return g.Draft == d.ID || g.ID == d.Base || g.SavedAt.UnixMilli() == at })
+	if i >= 0 {
+		c.Base, _ = r.Store.Read(ctx, r.all[i].ID) // if this fails, there is no base
+	} else if d.Base == "" {
 		c.Base = []byte{}
-	} else if _, kept := find(r.all, base); kept {
-		c.Base, _ = r.Store.Read(ctx, base) // if this fails, there is no base
 	}
 	return c, nil
 }

@@ -180,6 +180,40 @@ func TestContentThatIsKeptLater(t *testing.T) {
 	}
 }
 
+// A machine cannot keep the content that it loads, on which a page types. The next page keeps a copy, under another ID, and saves. The
+// conflict of the draft has that copy as its base.
+func TestBaseThatIsKeptLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		other := n.writer(t, "B")
+		other.type_("theirs")
+		sleep(time.Second)
+		require.NoError(t, other.Dispose(context.Background()))
+		m := n.journalling("A")
+		m.disk.SetCapacity(1)
+		w := m.writer(t, "A")
+		sleep(time.Second)
+		n.set(true)
+		w.type_(", mine")
+		sleep(40 * time.Second)
+		_ = w.Dispose(context.Background())
+		m.disk.SetCapacity(1 << 20)
+		n.set(false)
+		second := n.machineWith("A", m.disk).writer(t, "second") // it knows no drafts
+		sleep(time.Second)
+		second.type_(", two")
+		sleep(time.Second)
+		require.NoError(t, second.Dispose(context.Background()))
+		next := n.machineWith("A", m.disk)
+		next.shelf = m.shelf
+		third := next.writer(t, "third")
+		sleep(time.Minute)
+		require.Len(t, third.conflicts, 1)
+		c := third.conflicts[0]
+		assert.Equal(t, []string{"theirs", "theirs, mine", "theirs, two"}, []string{string(c.Base), string(c.Mine), string(c.Theirs)})
+	})
+}
+
 // A draft of a page that is gone becomes the content of the server, and the answer is lost. The page loads that content before it edits.
 func TestAdoptionWhoseAnswerIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
