@@ -153,7 +153,8 @@ func (l *Layout) Commit(ctx context.Context, c Commit) (Generation, error) {
 		return Generation{}, err
 	}
 	c.progress(PhaseGC)
-	l.preopen()
+	l.nextAt = l.lastAt + 1
+	l.files.Preopen(generationID(l.nextAt, l.token), indexName{l.token, l.number}.String()) // for the next commit
 	c.committed(g)
 	runtime.Gosched() // a caller that waited for the commit runs first; it may have ended ctx
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), writeLimit)
@@ -259,12 +260,6 @@ func (l *Layout) generation(c Commit) Generation {
 	l.nextAt = 0
 	g.SavedAt, g.Current = time.UnixMilli(l.lastAt), true
 	return g
-}
-
-// preopen makes the files of the next commit in advance, if one has just succeeded.
-func (l *Layout) preopen() {
-	l.nextAt = l.lastAt + 1
-	l.files.Preopen(generationID(l.nextAt, l.token), indexName{l.token, l.number}.String())
 }
 
 // superseded returns a copy in which no generation is the current one.

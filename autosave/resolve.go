@@ -91,18 +91,20 @@ func (s *Saver) resolved(id string) {
 	s.events.tell(Event{Type: EventPhase, State: s.state()})
 }
 
-// saveDraft makes the draft the content and gives it to the page, or keeps it in the history.
-func (s *Saver) saveDraft(ctx context.Context, d Draft, as Resolution, decided string) error {
+// saveDraft makes the draft the content and gives it to the page, or keeps it in the history. The user decided in the given lease.
+func (s *Saver) saveDraft(ctx context.Context, d Draft, as Resolution, decidedIn string) error {
 	lease, ok := s.Lease()
 	if !ok {
-		return s.refusedNow()
+		err := s.over()
+		s.do(func() { err = s.refusal() })
+		return err
 	}
 	text, err := s.config.readDraft(ctx, d.ID)
 	if err != nil {
 		return asError(err, CodeReadFailed, "the draft could not be read")
 	}
 	if as == AsContent {
-		return s.makeCurrent(ctx, &restore{content: text, draft: &d, lease: decided})
+		return s.makeCurrent(ctx, &restore{content: text, draft: &d, lease: decidedIn})
 	}
 	err = answered(ctx, CodeWriteFailed, theStore, func(ctx context.Context) error {
 		_, err := s.config.Store.Commit(ctx, Commit{Content: Bytes(text), Draft: d.ID, Number: d.Number, Aside: true, Token: lease.Token,
@@ -114,14 +116,6 @@ func (s *Saver) saveDraft(ctx context.Context, d Draft, as Resolution, decided s
 		return asError(err, CodeWriteFailed, "the draft could not be kept as a generation")
 	}
 	return nil
-}
-
-// refusedNow returns the reason why this page may not write, to a caller on another goroutine.
-func (s *Saver) refusedNow() (err error) {
-	if !s.do(func() { err = s.refusal() }) {
-		err = s.over()
-	}
-	return err
 }
 
 // give makes the page load the content, which is the current generation. The page may not write before it has loaded

@@ -89,13 +89,13 @@ type Bytes []byte
 // Bytes implements [Content].
 func (b Bytes) Bytes() ([]byte, error) { return b, nil }
 
-func (c Commit) sized(bytes int64) {
+func (c *Commit) sized(bytes int64) {
 	if c.Sized != nil {
 		c.Sized(bytes)
 	}
 }
 
-func (c Commit) committed(g Generation) {
+func (c *Commit) committed(g Generation) {
 	if c.Committed != nil {
 		c.Committed(g)
 	}
@@ -118,7 +118,7 @@ func (c Commit) Taken(ctx context.Context) (Commit, error) {
 	return c, err
 }
 
-func (c Commit) progress(p Phase) {
+func (c *Commit) progress(p Phase) {
 	if c.Progress != nil {
 		c.Progress(p)
 	}
