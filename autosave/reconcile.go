@@ -86,7 +86,7 @@ func (r *reconciler) adoptOne(ctx context.Context, listed []Draft) ([]Draft, err
 		if text, ok := texts[d.ID]; ok && r.continues(d) {
 			committed, err := r.commit(ctx, d, d.ID, text)
 			if committed || err != nil {
-				return others(listed, i), err
+				return append(listed[:i:i], listed[i+1:]...), err
 			}
 		}
 	}
@@ -105,12 +105,12 @@ func (r *reconciler) adoptOne(ctx context.Context, listed []Draft) ([]Draft, err
 		}
 		if sides.Base != nil && bytes.Equal(sides.Base, text) { // its page has undone what it typed
 			r.remove(ctx, d)
-			return others(listed, i), nil
+			return append(listed[:i:i], listed[i+1:]...), nil
 		}
 		if merged := r.merge(ctx, sides); merged != nil {
 			committed, err := r.commit(ctx, d, d.ID+mergedSuffix, merged)
 			if committed || err != nil {
-				return others(listed, i), err
+				return append(listed[:i:i], listed[i+1:]...), err
 			}
 		}
 		r.conflict = append(r.conflict, sides)
@@ -118,9 +118,6 @@ func (r *reconciler) adoptOne(ctx context.Context, listed []Draft) ([]Draft, err
 	r.waiting = listed
 	return nil, nil
 }
-
-// others returns the drafts except one.
-func others(listed []Draft, i int) []Draft { return append(listed[:i:i], listed[i+1:]...) }
 
 // uncontained removes the drafts that the content or the history contains, and returns the others with their texts. A
 // draft that cannot be read stays, without a text.
