@@ -71,7 +71,7 @@ const (
 	i32Const  = 0x41
 	maxMemory = 1 << 28 // more than the initial memory of any program of this module
 	end       = 0x0b
-	gap       = 24 // this many zeros cost more than a segment of their own
+	gap       = 48 // this many zeros cost as much as a segment of their own; with 24 the whole file is 3 KB larger at brotli 11
 )
 
 // readData returns the memory that the data section describes.
