@@ -38,7 +38,13 @@ func TestProgramIsSuspendedWithHoldfast(t *testing.T) {
 	cmd, _, stderr = as("ann").start("", "lock", "plan", "--", "sh", "-c", writes, marker)
 	require.Eventually(t, exists(marker), soon, 10*time.Millisecond)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTSTP))
-	require.Eventually(t, func() bool { now := size(); same := now == last; last = now; return same }, soon, 300*time.Millisecond)
+	suspended := func() bool {
+		var status syscall.WaitStatus
+		_, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED|syscall.WNOHANG, nil)
+		return err == nil && status.Stopped()
+	}
+	require.Eventually(t, suspended, soon, 10*time.Millisecond, "a shell continues it only then")
+	last = size()
 	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 	require.Eventually(t, func() bool { return size() > last }, soon, 10*time.Millisecond, "it goes on")
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
