@@ -27,12 +27,17 @@ func locksGoOn(c client) {
 	assert.Equal(c.t, http.StatusOK, c.do("DELETE", lockOf("goes-on"), nil).status)
 }
 
-// fill fills a store with a quota of 64 MiB beyond 95 percent, far below the space that only locks may use.
+// fill fills a store with a quota of 64 MiB beyond 95 percent, far below the space that only locks may use. The values are small, because
+// the store copies the last two of a page as it adds the next one, which could exceed the quota.
 func fill(t *testing.T, s *instance) {
 	t.Helper()
-	value := bytes.Repeat([]byte("x"), 1<<20)
+	value := bytes.Repeat([]byte("x"), 64<<10)
 	for i := range 62 {
-		_, err := s.Store().Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(fmt.Sprint("big/", i), value)}})
+		var puts []kv.Op
+		for j := range 16 {
+			puts = append(puts, kv.Put(fmt.Sprint("big/", i, "/", j), value))
+		}
+		_, err := s.Store().Commit(t.Context(), kv.Txn{Then: puts})
 		require.NoError(t, err)
 	}
 	require.Eventually(t, func() bool { return s.Store().Space().Full }, 30*time.Second, 10*time.Millisecond)
