@@ -22,14 +22,13 @@ type heldLease struct {
 	unrecorded bool
 
 	renewals chan chan error // asks maintain to renew now; the channel sent has capacity 1
-	leave    sync.Once       // guards leaving and leaveOpts
+	leave    sync.Once       // guards leaving
 	leaving  chan struct{}   // closed when the owner wants to release
 	gone     chan struct{}   // closed when the last event of the lease was emitted
 	life     context.Context // ends with the lease; its cause says why
 	end      context.CancelCauseFunc
 
-	leaveOpts ReleaseOptions // read after leaving is closed
-	leaveErr  error          // read after gone is closed
+	leaveErr error // read after gone is closed
 
 	mu     sync.Mutex
 	lease  Lease   // the present snapshot, and
@@ -82,9 +81,9 @@ func (h *heldLease) maintain() {
 		case <-h.enclosed():
 			_ = h.over(h.lapse())
 		case <-h.m.life.Done():
-			_ = h.giveUp(ReleaseOptions{})
+			_ = h.giveUp()
 		case <-h.leaving:
-			h.leaveErr = h.giveUp(h.leaveOpts)
+			h.leaveErr = h.giveUp()
 		case result := <-h.renewals:
 			err := h.beat()
 			heartbeat.Reset(h.pause)
@@ -209,7 +208,7 @@ func (h *heldLease) over(e *Error) error {
 }
 
 // giveUp releases the lease at its owner's request: the lock, then the record.
-func (h *heldLease) giveUp(opts ReleaseOptions) error {
+func (h *heldLease) giveUp() error {
 	if gone := h.lapse(); gone != nil {
 		_ = h.over(gone) // reported by events, Lease.Err and Manager.With
 		return nil
@@ -229,9 +228,6 @@ func (h *heldLease) giveUp(opts ReleaseOptions) error {
 		e.Detail = "the lock could not be given back; others may have to wait until this page is closed"
 	}
 	h.emit(Event{Type: EventError, Operation: OpRelease, Err: e})
-	if opts.Force {
-		return nil
-	}
 	return e
 }
 
@@ -318,16 +314,16 @@ func (h *heldLease) release(ctx context.Context, opts ReleaseOptions) error {
 	if wait.Closed(h.gone) {
 		return nil
 	}
-	h.leave.Do(func() {
-		h.leaveOpts = opts
-		close(h.leaving)
-	})
+	h.leave.Do(func() { close(h.leaving) })
 	select {
 	case <-h.gone:
 	case <-ctx.Done():
 		if !wait.Closed(h.gone) {
 			return context.Cause(ctx)
 		}
+	}
+	if opts.Force {
+		return nil
 	}
 	return h.leaveErr
 }

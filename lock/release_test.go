@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -35,6 +36,26 @@ func TestReleaseFailure(t *testing.T) {
 			`)
 			assert.NoError(t, lease.Err(), "it was released")
 			assert.NoError(t, lease.Release(t.Context()), "once more")
+		})
+	}
+}
+
+// Two calls release a lease at once, and one of them has Force. Each gets its own result.
+func TestForceIsForOneCallOnly(t *testing.T) {
+	for _, firstForces := range []bool{false, true} {
+		virtual(t, func(t *testing.T, w *world) {
+			w.records.OnRemove = func(lock.Record) error { time.Sleep(time.Second); return errors.New("jammed") }
+			lease := w.tab("a").acquire(lock.AcquireOptions{})
+			first, second := make(chan error, 1), make(chan error, 1)
+			go func() { first <- lease.ReleaseWith(t.Context(), lock.ReleaseOptions{Force: firstForces}) }()
+			synctest.Wait()
+			go func() { second <- lease.ReleaseWith(t.Context(), lock.ReleaseOptions{Force: !firstForces}) }()
+			forced, plain := second, first
+			if firstForces {
+				forced, plain = first, second
+			}
+			assert.NoError(t, <-forced)
+			assert.ErrorIs(t, <-plain, lock.ErrReleaseFailed)
 		})
 	}
 }
