@@ -193,7 +193,7 @@ func (c *Channel) answer(ctx context.Context, t *term, r reaction) {
 		defer stop()
 		open, end := until(ctx, r.ended)
 		defer end()
-		c.document.pass(ctx, open, t)
+		c.document.pass(ctx, open, r.ended, t)
 	}
 }
 
@@ -216,7 +216,8 @@ func clipped(reason string) string {
 	return reason
 }
 
-// over informs the page that a question from the server has ended, unless a release for it may reach the server: then it may not edit yet.
+// over tells the page that a question from the server has ended. It tells nothing while a release can still reach the server, because the
+// page must not edit then.
 func (c *Channel) over(round string) {
 	c.mu.Lock()
 	asked := c.asked[round]

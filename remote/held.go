@@ -24,7 +24,7 @@ type term struct {
 
 	losing, passing, ending, following, attending sync.Once
 
-	releasing atomic.Bool // a release that passes it on may reach the server
+	releasing atomic.Bool // a release that passes it on was sent, or is being sent, and its effect is unknown
 }
 
 func (h *held) add(c claim) *term {
@@ -77,9 +77,13 @@ func (t *term) lostWith(local <-chan struct{}) <-chan struct{} {
 // pass releases a lock on the server, which passes it on to the client that asked. An answer may be lost, so pass
 // repeats until an answer comes or the question is no longer open. Then this page keeps the lock, unless a release may have reached
 // the server: the server may have passed the lock on, or may do so later.
-func (l *client) pass(ctx, open context.Context, t *term) {
+func (l *client) pass(ctx, open context.Context, ended <-chan struct{}, t *term) {
 	for open.Err() == nil {
 		before := t.releasing.Swap(true)
+		if wait.Closed(ended) { // just now: open does not say so yet, and the page may edit again
+			t.releasing.Store(before)
+			break
+		}
 		reply, err := l.send(ctx, Request{Method: "DELETE", Path: t.claim.path, Token: t.claim.token})
 		if !passing(reply, err) && !notAllowed(reply) {
 			t.passing.Do(func() { close(t.passed) })

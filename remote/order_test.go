@@ -2,7 +2,9 @@ package remote_test
 
 import (
 	"context"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,5 +150,33 @@ func TestEndedQuestionPassesNothingOn(t *testing.T) {
 		require.Len(t, a.messages(), 2, "it has heard of the end")
 		require.NoError(t, a.lease.Err())
 		assert.Len(t, n.places(), 1)
+	})
+}
+
+// A question ends, as the answer to the acceptance says, while the offer of the lock waits to be sent. The page edits on then, so no release
+// may be sent.
+func TestNoReleaseFollowsTheEndOfItsQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a := n.home("A").attended(t)
+		questions := a.asked(n)
+		require.Len(t, questions, 1)
+		var releases atomic.Int64
+		n.mu.Lock()
+		n.delay = func(r remote.Request) bool {
+			if r.Method == http.MethodDelete {
+				releases.Add(1)
+			}
+			time.Sleep(100 * time.Millisecond)
+			return false
+		}
+		n.mu.Unlock()
+		for _, kind := range []autosave.MessageKind{autosave.EditAccepted, autosave.EditGranted} {
+			require.NoError(t, a.channel.Post(autosave.Message{Kind: kind, Round: questions[0].Round}))
+		}
+		sleep(5 * time.Second)
+		require.Equal(t, autosave.EditCancelled, a.messages()[1].Kind)
+		assert.Zero(t, releases.Load())
+		require.NoError(t, a.lease.Err())
 	})
 }
