@@ -22,6 +22,7 @@ type queue struct {
 
 	mu      sync.Mutex
 	waiting map[string][]*job // by room; each key has a running worker
+	large   int               // workers whose room is large
 	workers sync.WaitGroup
 }
 
@@ -38,14 +39,21 @@ const (
 	maxRest  = 2 * time.Second
 )
 
-// rest returns the pause after transactions whose states have so many bytes for all participants together. The rooms that change now share
-// the rate, so a room with small states needs no pause, whatever the others do.
-func rest(told, rooms int) time.Duration {
-	pause := time.Duration(float64(told) * float64(rooms) / tellRate * float64(time.Second))
+// rest pauses after transactions whose states have so many bytes for all participants together. A room whose states need a pause is large
+// from then on. The large rooms that change now share the rate. A room with small states needs no pause, whatever the others do.
+func (q *queue) rest(told int, large *bool) {
+	pause := time.Duration(told) * time.Second / tellRate
 	if pause < breath {
-		return 0
+		return
 	}
-	return min(pause, maxRest)
+	q.mu.Lock()
+	if !*large {
+		*large = true
+		q.large++
+	}
+	rooms := q.large
+	q.mu.Unlock()
+	time.Sleep(min(pause*time.Duration(rooms), maxRest))
 }
 
 type job struct {
@@ -78,11 +86,15 @@ func (q *queue) change(ctx context.Context, id string, compute func(*txn) error)
 
 // work carries out the jobs of a room until none is left.
 func (q *queue) work(id string) {
+	large := false
 	for first := true; ; first = false {
 		q.mu.Lock()
 		jobs := q.waiting[id]
 		if len(jobs) == 0 {
 			delete(q.waiting, id)
+			if large {
+				q.large--
+			}
 			q.mu.Unlock()
 			return
 		}
@@ -100,15 +112,8 @@ func (q *queue) work(id string) {
 			jobs = jobs[done:]
 			all += told
 		}
-		time.Sleep(rest(all, q.busy()))
+		q.rest(all, &large)
 	}
-}
-
-// busy returns the number of rooms that change now, or rest after a change.
-func (q *queue) busy() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.waiting)
 }
 
 // commit carries out the first jobs, as many as one transaction holds but at least one. It returns their number, and

@@ -1,6 +1,7 @@
 package rooms
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -14,9 +15,9 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/memory"
 )
 
-// tableOf returns a table with rooms of so many participants.
-func tableOf(t *testing.T, rooms map[string]int) *table {
-	store := memory.New().Client(nil)
+// tableOf returns a table with rooms that have the given numbers of participants.
+func tableOf(t *testing.T, link memory.Link, rooms map[string]int) *table {
+	store := memory.New().Client(link)
 	t.Cleanup(func() { assert.NoError(t, store.Close()) })
 	for id, size := range rooms {
 		now := room{ID: id}
@@ -40,7 +41,7 @@ func TestLargeRoomsShareTheServer(t *testing.T) {
 		for i := range large {
 			rooms[fmt.Sprint(i)] = 500
 		}
-		r := tableOf(t, rooms)
+		r := tableOf(t, nil, rooms)
 		entry, _, err := r.store.Get(t.Context(), roomPrefix+"0")
 		require.NoError(t, err)
 		begun := time.Now()
@@ -67,11 +68,48 @@ func TestLargeRoomsShareTheServer(t *testing.T) {
 	})
 }
 
+// Small rooms that change at the same time slow a large one down by nothing.
+func TestSmallRoomsDoNotSlowALargeOne(t *testing.T) {
+	const small = 30
+	busy := func(context.Context, string) (before, after error) { time.Sleep(breath); return nil, nil }
+	synctest.Test(t, func(t *testing.T) {
+		rooms := map[string]int{"large": 500}
+		for i := range small {
+			rooms[fmt.Sprint(i)] = 10
+		}
+		r := tableOf(t, busy, rooms)
+		answers := func() time.Duration {
+			begun := time.Now()
+			for n := range 20 {
+				_, err := r.answer(t.Context(), "large", "0", fmt.Sprint(n))
+				require.NoError(t, err)
+				synctest.Wait()
+			}
+			return time.Since(begun)
+		}
+		alone := answers()
+		var changing sync.WaitGroup
+		end := time.Now().Add(3 * alone)
+		for i := range small {
+			changing.Go(func() {
+				for n := 0; time.Now().Before(end); n++ {
+					_, err := r.answer(t.Context(), fmt.Sprint(i), "0", fmt.Sprint(n))
+					assert.NoError(t, err)
+					time.Sleep(breath)
+				}
+			})
+		}
+		assert.Less(t, answers(), 2*alone)
+		changing.Wait()
+		r.workers.Wait()
+	})
+}
+
 // One participant of a large room changes its answer again and again. Each state goes to everyone, so the changes wait while the states
 // before are sent, and share the next one. The changes of a small room do not wait.
 func TestChangesOfALargeRoomWaitForItsStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := tableOf(t, map[string]int{"small": 10, "large": 500})
+		r := tableOf(t, nil, map[string]int{"small": 10, "large": 500})
 		answers := func(id string) time.Duration {
 			begun := time.Now()
 			for i := range 20 {
