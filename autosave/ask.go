@@ -255,7 +255,7 @@ func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.T
 		return true, &Error{Code: CodeHandoverBusy, Detail: "another page asked before"}
 	case EditGranted:
 		if time.Since(a.at) > handoverLimit {
-			// The offer may have expired: this page slept, and the other page edits again. If not, that page repeats its offer.
+			// The offer may have expired while this page slept: ask again. A page that still offers the lock repeats its offer.
 			s.again(a, m.Detail, timer)
 			return false, nil
 		}

@@ -9,8 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// A page is closed while it goes to sleep, and the release of its lock fails, which Suspend began. Nobody may hear the error of Suspend, so
-// Dispose reports it too.
+// Suspend begins a release that fails, and the page is closed meanwhile. The caller of Suspend may be gone, so Dispose reports the error too.
 func TestDisposeDuringSuspendReportsTheRelease(t *testing.T) {
 	for _, delay := range []time.Duration{0, 100 * time.Millisecond} {
 		virtual(t, func(t *testing.T, w *world) {

@@ -212,14 +212,14 @@ func (r *reconciler) afterFailure(ctx context.Context, d Draft, lineage string, 
 // remove removes a contained draft. If that fails, the next editor removes it.
 func (r *reconciler) remove(ctx context.Context, d Draft) { _ = r.Drafts.Remove(ctx, d.ID, d.Number) }
 
-// sides returns the three sides of a draft. The base is the last generation of its own lineage, or otherwise the one on
-// which it was typed.
+// sides returns the three sides of a draft. The base is the newest generation that is either of the draft's own lineage or the one on which
+// it was typed.
 func (r *reconciler) sides(ctx context.Context, d Draft, text []byte) (Conflict, error) {
 	if err := r.load(ctx); err != nil {
 		return Conflict{}, err
 	}
 	c := Conflict{Draft: d, Mine: text, Theirs: r.present.bytes}
-	at, _, _ := parsePair(d.Base) // the copy that this machine made of a SavedID has its time, under another token
+	at, _, _ := parsePair(d.Base) // it may name a content of the server: the copy here has the same SavedAt, but another token in its ID
 	i := slices.IndexFunc(r.all, func(g Generation) bool { return g.Draft == d.ID || g.ID == d.Base || g.SavedAt.UnixMilli() == at })
 	if i >= 0 {
 		c.Base, _ = r.Store.Read(ctx, r.all[i].ID) // if this fails, there is no base

@@ -91,8 +91,8 @@ func (s *Saver) resolved(id string) {
 	s.events.tell(Event{Type: EventPhase, State: s.state()})
 }
 
-// saveDraft makes the draft the content and gives it to the page, or keeps it in the history. The user decided in the given lease.
-func (s *Saver) saveDraft(ctx context.Context, d Draft, as Resolution, decidedIn string) error {
+// saveDraft makes the draft the content and gives it to the page, or keeps it in the history. leaseID is the lease at the time of the decision.
+func (s *Saver) saveDraft(ctx context.Context, d Draft, as Resolution, leaseID string) error {
 	lease, ok := s.Lease()
 	if !ok {
 		err := s.over()
@@ -104,7 +104,7 @@ func (s *Saver) saveDraft(ctx context.Context, d Draft, as Resolution, decidedIn
 		return asError(err, CodeReadFailed, "the draft could not be read")
 	}
 	if as == AsContent {
-		return s.makeCurrent(ctx, &restore{content: text, draft: &d, lease: decidedIn})
+		return s.makeCurrent(ctx, &restore{content: text, draft: &d, lease: leaseID})
 	}
 	err = answered(ctx, CodeWriteFailed, theStore, func(ctx context.Context) error {
 		_, err := s.config.Store.Commit(ctx, Commit{Content: Bytes(text), Draft: d.ID, Number: d.Number, Aside: true, Token: lease.Token,

@@ -19,7 +19,7 @@ const (
 	answerLimit  = 5 * time.Second  // for an answer that needs no waiting
 	contentLimit = 60 * time.Second // for one with a content
 	maxPause     = 2 * time.Second  // between two attempts
-	// announcedLimit is the longest such pause for which a server can ask. A maintenance may be shorter than announced.
+	// announcedLimit is the longest pause that Retry-After can cause. Maintenance may end earlier than announced.
 	announcedLimit = 30 * time.Second
 )
 

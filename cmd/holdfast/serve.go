@@ -136,7 +136,7 @@ func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer)
 // the error that ends it.
 func (o *options) listen(ctx context.Context, s *http.Server, l net.Listener, c *certificate) (served chan error, scheme string) {
 	proxies, _ := httpapi.ParseProxies(o.server.TrustedProxies) // the service has read them
-	on := newCrowd(l, maxFiles(), proxies, o.server.Log)
+	on := limitConnections(l, maxFiles(), proxies, o.server.Log)
 	served = make(chan error, 1)
 	if c == nil {
 		go func() { served <- s.Serve(on) }()

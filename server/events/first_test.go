@@ -36,7 +36,7 @@ func TestResumeFromTheBeginningAfterACompaction(t *testing.T) {
 func TestALockDuringAResume(t *testing.T) {
 	m := memory.New()
 	defer m.Close()
-	store := m.Client(func(context.Context, string) (before, after error) { return nil, nil })
+	store := m.Client(nil)
 	defer func() { assert.NoError(t, store.Close()) }()
 	before := commit(t, store, kv.Put("other", nil))
 	commit(t, store, kv.Put("other", nil)) // unknown to the hub, so the store is asked

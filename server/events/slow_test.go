@@ -22,7 +22,7 @@ func TestASlowReaderOfPastEventsStopsNoOther(t *testing.T) {
 	const missed = 3000
 	synctest.Test(t, func(t *testing.T) {
 		m := memory.New()
-		store := m.Client(func(context.Context, string) (before, after error) { return nil, nil })
+		store := m.Client(nil)
 		commit := func(op kv.Op) int64 {
 			result, err := store.Commit(t.Context(), kv.Txn{Then: []kv.Op{op}})
 			require.NoError(t, err)

@@ -149,8 +149,8 @@ func (h *Hub) watchPast(ctx context.Context, document string, last kv.Entry, aft
 	return after, nil
 }
 
-// lookBack returns the first changes of a document after a revision, up to last or some more than 10*maxMissed, which are a few megabytes. One
-// client at a time looks. Then lookBack rests for nine times as long as that took, so that other writes have most of the time.
+// lookBack returns the next changes of a document after a revision. It stops at last, or after about 10*maxMissed changes (a few
+// megabytes). One client at a time may look back. The next one waits nine times as long as the look took, so that writes have most of the time.
 func (h *Hub) lookBack(ctx context.Context, last kv.Entry, after int64) (past []kv.Entry, err error) {
 	select {
 	case h.looking <- struct{}{}:

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// requestBytes is how many bytes that a socket receives cost as much as a request, if they are frames without any content.
+	// requestBytes: this many received bytes count as one request. Frames without content cost about that much.
 	requestBytes = 512
 	// receiveAgain is the pause before a socket tries again whether it may receive more.
 	receiveAgain = 200 * time.Millisecond
 )
 
-// paced limits what the sockets of one address receive, whatever it is: pings and fragments without end never become a message that could
-// be counted. A socket that sends more than its address may is read more slowly.
+// paced limits the bytes that the sockets of one address receive. Pings and unfinished messages are never counted as messages. A socket is
+// read more slowly when its address exceeds the limit.
 type paced struct {
 	http.ResponseWriter
 	limit   *sessions.Limiter

@@ -18,7 +18,7 @@ const hardLimit = 1 << 20
 // A socket may send this many messages per second, and this many in a burst.
 const messagesPerSecond, messagesAtOnce = 100, 200
 
-// So many pings per second of a client are answered, and so many in a burst.
+// The server answers this many pings of a client per second, and this many in a burst.
 const pongsPerSecond, pongsAtOnce = 2, 10
 
 // Pongs returns a function that decides whether a ping of a client is answered. RFC 6455 lets a pong answer earlier pings too, and a client

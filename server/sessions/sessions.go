@@ -45,7 +45,7 @@ const (
 	SecureCookieName = "__Host-" + CookieName
 
 	maxSecret  = 512 // bytes
-	maxCookies = 256 // that are looked at: browsers keep up to 180 of a host, also those of former servers on its other ports
+	maxCookies = 256 // that are read; browsers keep up to 180 for a host, including those of servers on other ports
 	maxName    = 64  // characters
 	yearInSec  = 365 * 24 * 60 * 60
 )

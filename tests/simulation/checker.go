@@ -157,7 +157,7 @@ func (c *checker) both(a, b *belief) {
 	}
 }
 
-// alone checks that no other program believes in a lease that excludes the one of an editor in which a user types.
+// alone checks, when a user types in an editor, that no other program believes in a lease that excludes the editor's.
 func (c *checker) alone(b *belief) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

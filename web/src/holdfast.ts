@@ -157,7 +157,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
 
   createAutoSave(snapshot: Taking, options?: Contract.AutoSaveOptions): Contract.AutoSave {
     const make = async (handle: Handle, take: Taking, given: AbortSignal): Promise<Saver> => {
-      const over = AbortSignal.any([given, this.#ended.signal]); // it may begin again when its runtime has ended
+      const over = AbortSignal.any([given, this.#ended.signal]); // it may begin again with the next runtime
       const previewed = this.#modules.preview(handle, options, this.#loads, over).catch(() => undefined);
       const { startAutoSave } = await this.#modules.autosave();
       return startAutoSave(handle, this.#running, given, this, typeof snapshot === "function" ? take : snapshot, options, this.#savers,

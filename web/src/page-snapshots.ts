@@ -84,7 +84,7 @@ export class PageSnapshots {
    */
   stand(): PageSnapshot { return this.#stood = this.#stands = this.take(); }
 
-  /** The snapshot that stays valid while the page shows another text. It may be saved: Go saves it before the page may edit again. */
+  /** The snapshot that stays valid while the page shows another text. Go has possibly saved it already: it saves before it lets the page edit again. */
   get covered(): Content | undefined {
     const text = this.#present(this.#stands)?.text;
     if (text === undefined) return undefined;

@@ -15,7 +15,7 @@ const previewMs = 1000;
 /**
  * Starts to save the page's text. The page has `handle`, which dispatches the events. The arguments are separate
  * instead of a Wire, because property names would enlarge the facade. `running` settles when there is a runtime; nobody
- * waits for this AutoSave any more when `given` aborts, nor for this attempt when `over` aborts.
+ * waits for this AutoSave any more when `given` aborts; `over` also aborts when the runtime of this attempt ends.
  */
 export async function startAutoSave(handle: Handle, running: Promise<unknown>, given: AbortSignal, holdfast: Contract.Holdfast, snapshot: Taking, options: Contract.AutoSaveOptions = {},
   savers: Wire["savers"], call: Wire["call"], journal: Wire["journal"], inTime: Wire["inTime"], deadline: Wire["deadline"], tell: Wire["tell"], error: Wire["error"], previewed: Promise<Early | null | undefined>, over: AbortSignal): Promise<Saver> {

@@ -42,7 +42,7 @@ func TestConnectionsOfOneAddressDoNotUseAllFiles(t *testing.T) {
 		require.NoError(t, response.Body.Close())
 	}
 	p.stop(t)
-	assert.Contains(t, p.log.String(), "connections")
+	assert.Contains(t, p.log.String(), "a new connection was closed")
 }
 
 // answered sends a request over a connection and reports whether there was a response. The connection stays open.

@@ -12,9 +12,9 @@ import (
 // filesOfStore is how many open files the store and the rest of the server need besides those of connections.
 const filesOfStore = 128
 
-// crowd is a listener that closes the connections above a limit. Connections are open files, and the store ends if it cannot open
+// limitedListener is a listener that closes the connections above a limit. Connections are open files, and the store ends if it cannot open
 // another one. One address has at most three quarters of the connections, so that others can connect. A trusted proxy may have all.
-type crowd struct {
+type limitedListener struct {
 	*net.TCPListener
 	most    int // connections
 	proxies httpapi.Proxies
@@ -26,17 +26,17 @@ type crowd struct {
 	warned time.Time
 }
 
-// newCrowd limits a listener of a process that may have so many open files; 0 means no limit. A request may open a file of its own, so
-// half of the files are for connections.
-func newCrowd(l net.Listener, files int, proxies httpapi.Proxies, log *slog.Logger) net.Listener {
+// limitConnections limits the connections that l accepts. files is the number of files that the process may have open; 0 means no limit. A request
+// may open a file of its own, so half of the files are for connections.
+func limitConnections(l net.Listener, files int, proxies httpapi.Proxies, log *slog.Logger) net.Listener {
 	if files == 0 {
 		return l
 	}
-	return &crowd{TCPListener: l.(*net.TCPListener), most: max((files-filesOfStore)/2, files/4), proxies: proxies, log: log, of: map[string]int{}}
+	return &limitedListener{TCPListener: l.(*net.TCPListener), most: max((files-filesOfStore)/2, files/4), proxies: proxies, log: log, of: map[string]int{}}
 }
 
 // Accept returns the next connection within the limits.
-func (c *crowd) Accept() (net.Conn, error) {
+func (c *limitedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := c.AcceptTCP()
 		if err != nil {
@@ -44,20 +44,20 @@ func (c *crowd) Accept() (net.Conn, error) {
 		}
 		host, _, _ := net.SplitHostPort(conn.RemoteAddr().String())
 		if from := httpapi.Network(host); c.begin(from, c.proxies.Trusts(host)) {
-			return &counted{TCPConn: conn, end: sync.OnceFunc(func() { c.end(from) })}, nil
+			return &limitedConn{TCPConn: conn, end: sync.OnceFunc(func() { c.end(from) })}, nil
 		}
 		_ = conn.Close()
 	}
 }
 
-func (c *crowd) begin(from string, trusted bool) bool {
+func (c *limitedListener) begin(from string, trusted bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open >= c.most || !trusted && c.of[from] >= c.most-c.most/4 {
 		if now := time.Now(); now.Sub(c.warned) > time.Minute {
 			c.warned = now
-			c.log.Warn("too many connections; the limit of open files (ulimit -n) allows no more, and new ones are closed",
-				"open", c.open, "address", from, "of the address", c.of[from])
+			c.log.Warn("a new connection was closed: too many are open; raise ulimit -n, or name the proxy with --trusted-proxy",
+				"open", c.open, "address", from, "of_address", c.of[from])
 		}
 		return false
 	}
@@ -66,7 +66,7 @@ func (c *crowd) begin(from string, trusted bool) bool {
 	return true
 }
 
-func (c *crowd) end(from string) {
+func (c *limitedListener) end(from string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open--
@@ -75,14 +75,14 @@ func (c *crowd) end(from string) {
 	}
 }
 
-// counted is a connection that counts until it is closed.
-type counted struct {
+// limitedConn is a connection that its listener counts until Close.
+type limitedConn struct {
 	*net.TCPConn
 	end func()
 }
 
 // Close closes the connection.
-func (c *counted) Close() error {
+func (c *limitedConn) Close() error {
 	defer c.end()
 	return c.TCPConn.Close()
 }
