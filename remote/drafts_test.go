@@ -140,6 +140,26 @@ func TestServerThatWasWiped(t *testing.T) {
 	})
 }
 
+// typesOnUnkept makes a page on a machine that cannot keep the content that it loads. The page types, and is cut off until it is read-only.
+// Then the machine has room.
+func (n *internet) typesOnUnkept(t *testing.T) (machine, *writer) {
+	other := n.writer(t, "B")
+	other.type_("theirs")
+	sleep(time.Second)
+	require.NoError(t, other.Dispose(context.Background()))
+	m := n.journalling("A")
+	m.disk.SetCapacity(1)
+	w := m.writer(t, "A")
+	sleep(time.Second)
+	require.Equal(t, "theirs", w.now())
+	n.set(true)
+	w.type_(", mine")
+	sleep(40 * time.Second)
+	require.True(t, w.State().ReadOnly)
+	m.disk.SetCapacity(1 << 20)
+	return m, w
+}
+
 // A machine cannot keep the content that it loads. When the page comes back after it was cut off, the machine keeps a copy, under another
 // ID. Nobody has saved, so the page goes on; a new page adopts the draft.
 func TestContentThatIsKeptLater(t *testing.T) {
@@ -147,20 +167,7 @@ func TestContentThatIsKeptLater(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newInternet()
-				other := n.writer(t, "B")
-				other.type_("theirs")
-				sleep(time.Second)
-				require.NoError(t, other.Dispose(context.Background()))
-				m := n.journalling("A")
-				m.disk.SetCapacity(1)
-				w := m.writer(t, "A")
-				sleep(time.Second)
-				require.Equal(t, "theirs", w.now())
-				n.set(true)
-				w.type_(", mine")
-				sleep(40 * time.Second)
-				require.True(t, w.State().ReadOnly)
-				m.disk.SetCapacity(1 << 20)
+				m, w := n.typesOnUnkept(t)
 				if dies {
 					_ = w.Dispose(context.Background())
 				}
@@ -185,19 +192,8 @@ func TestContentThatIsKeptLater(t *testing.T) {
 func TestBaseThatIsKeptLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
-		other := n.writer(t, "B")
-		other.type_("theirs")
-		sleep(time.Second)
-		require.NoError(t, other.Dispose(context.Background()))
-		m := n.journalling("A")
-		m.disk.SetCapacity(1)
-		w := m.writer(t, "A")
-		sleep(time.Second)
-		n.set(true)
-		w.type_(", mine")
-		sleep(40 * time.Second)
+		m, w := n.typesOnUnkept(t)
 		_ = w.Dispose(context.Background())
-		m.disk.SetCapacity(1 << 20)
 		n.set(false)
 		second := n.machineWith("A", m.disk).writer(t, "second") // it knows no drafts
 		sleep(time.Second)
