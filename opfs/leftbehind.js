@@ -4,8 +4,8 @@ import { headLength, newest } from "./draftfile.js";
 import { entries, found, opened } from "./saved.js";
 
 /**
- * A draft that may have text, up to a number of its page. Infinity if that is unknown.
- * @typedef {{ id: string, number: number }} Left
+ * A draft that may have text, up to a number of its page. Undefined if that is unknown.
+ * @typedef {{ draft?: string, number?: number | undefined }} Left
  */
 
 /**
@@ -18,12 +18,12 @@ export async function drafted(folder, own) {
   /** @type {Left[]} */
   const left = [];
   const drafts = await found(navigator.storage.getDirectory(), `${folder}/drafts`);
-  if (drafts) for await (const id of entries(drafts)) {
-    if (id === own) continue;
-    const file = /** @type {File} */ (await opened(drafts, id));
+  if (drafts) for await (const draft of entries(drafts)) {
+    if (draft === own) continue;
+    const file = /** @type {File} */ (await opened(drafts, draft));
     const head = new Uint8Array(await file.slice(0, headLength).arrayBuffer());
-    const { bytes = 0, number = Infinity } = newest(head) ?? {};
-    if (head.length > 0 && bytes >= 0) left.push({ id, number });
+    const { bytes = 0, number } = newest(head) ?? /** @type {Left & { bytes?: number }} */ ({});
+    if (head.length > 0 && bytes >= 0) left.push({ draft, number });
   }
   return left;
 }

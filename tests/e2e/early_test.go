@@ -140,17 +140,33 @@ const draftFiles = `
 		return others.length ? undefined : file
 	}
 	globalThis.draftBytes = async root => new Uint8Array(await (await (await draftFile(root)).getFile()).arrayBuffer())
+	globalThis.fillDraft = async (root, bytes) => {
+		const stream = await (await draftFile(root)).createWritable()
+		await stream.write(Uint8Array.from(bytes))
+		await stream.close()
+	}
+	globalThis.keepInLocalStorage = async (root, base, text, later) => {
+		const {name: draft} = await draftFile(root), slots = new TextDecoder().decode(await draftBytes(root)).matchAll(/"number":(\d+)/g)
+		const number = Math.max(...[...slots].map(([, number]) => +number)) + later
+		const entry = {draft, number, base, at: Date.now(), ownerId: 'x', binary: false}
+		localStorage['holdfast:draft:' + root + '/autosave:' + draft] = JSON.stringify({...entry, differences: [{length: 0, prefix: 0, suffix: 0, insert: text}]})
+	}
 	globalThis.isEmptyDraft = async root => new TextDecoder().decode(await draftBytes(root)).includes('"bytes":-1')
 	null`
 
 // A page that has saved leaves an empty draft behind as its tab is closed; if it ended right after the save, a draft
-// whose text is saved. Nothing waits then.
+// whose text is saved, or such a text in localStorage. Nothing waits then. A later text of that page waits.
 func TestEditableBesideADraftWithoutNews(t *testing.T) {
 	t.Parallel()
 	n, w := troubledNetwork(t)
-	for _, c := range []string{"empty", "saved"} {
-		t.Run(c, func(t *testing.T) {
-			root := "draft " + c
+	for _, c := range []struct{ name, kept, editable string }{
+		{"empty", "", "saved"},
+		{"saved", "", "saved"},
+		{"saved text in localStorage", "saved", "saved"},
+		{"later text in localStorage", "later", "later"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			root := "draft " + c.name
 			holdfast := named("worker", root, "Ann")
 			before := w.earlyTab(t, holdfast)
 			before.MustEval(draftFiles, nil)
@@ -161,27 +177,31 @@ func TestEditableBesideADraftWithoutNews(t *testing.T) {
 			filled := browser.Get[[]int](before, fmt.Sprintf("[...await draftBytes('%s')]", root))
 			before.MustEval("await autosave.flushNow(); null", nil)
 			before.WaitFor(fmt.Sprintf("await isEmptyDraft('%s').catch(() => false)", root), browser.Limit)
+			base := browser.Get[string](before, "(await autosave.history())[0].id")
 			before.Close()
 
 			later, arrive := n.gated(holdfast)
 			tab := w.earlyTab(t, later)
 			tab.MustEval(draftFiles, nil)
-			if c == "saved" {
+			if c.name == "saved" {
 				bytes, err := json.Marshal(filled)
 				require.NoError(t, err)
-				tab.MustEval(fmt.Sprintf(`
-					const stream = await (await draftFile('%s')).createWritable()
-					await stream.write(Uint8Array.from(%s))
-					await stream.close()
-					null`, root, bytes), nil)
+				tab.MustEval(fmt.Sprintf("await fillDraft('%s', %s); null", root, bytes), nil)
 			}
-			assert.Equal(t, c == "empty", browser.Get[bool](tab, fmt.Sprintf("await isEmptyDraft('%s')", root)))
+			if c.kept != "" {
+				tab.MustEval(fmt.Sprintf("await keepInLocalStorage('%s', '%s', '%s', %v); null", root, base, c.kept, c.kept == "later"), nil)
+			}
+			assert.Equal(t, c.name != "saved", browser.Get[bool](tab, fmt.Sprintf("await isEmptyDraft('%s')", root)))
 			tab.MustEval("edits(); null", nil)
-			tab.WaitFor("told.includes('editable: saved')", browser.Limit)
+			tab.WaitFor("told.includes('preview free: saved')", browser.Limit)
+			if c.editable == "saved" {
+				tab.WaitFor("told.includes('editable: saved')", browser.Limit)
+			}
 			arrive()
-			tab.WaitFor("autosave.lease", browser.Limit)
+			tab.WaitFor("autosave.lease && !Object.keys(localStorage).some(key => key.startsWith('holdfast:draft:"+root+"'))", browser.Limit)
+			tab.WaitFor("told.length === 2", browser.Limit)
 			assert.Empty(t, browser.Get[[]string](tab, "await texts()"))
-			assert.Equal(t, []string{"preview free: saved", "editable: saved"}, browser.Get[[]string](tab, "told"))
+			assert.Equal(t, []string{"preview free: saved", "editable: " + c.editable}, browser.Get[[]string](tab, "told"))
 			tab.Close()
 		})
 	}

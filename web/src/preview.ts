@@ -45,7 +45,7 @@ export async function preview(handle: Handle, ready: Promise<void>, { root, serv
   const look: Look = (loan, own = "") => {
     const inTime = <T>(result: Promise<T>): Promise<T | undefined> => Promise.race([result.catch(() => undefined), ...(loan ? [after(readMs)] : [])]);
     const found = inTime(read(folder)), left = loan ? inTime(leftBehind(folder, own)) : undefined;
-    return [found, found.then(async (saved) => (await left)?.some(({ id, number }) => id !== saved?.draft || number > (saved.number ?? 0)))]; // Go's reconciler asks the same
+    return [found, found.then(async (saved) => (await left)?.some(({ draft, number }) => draft !== saved?.draft || !(number! <= saved?.number!)))]; // Go's reconciler asks the same
   };
 
   /** Tries once. Null means that the page does not edit before Go runs, and undefined that it may be able to later. */
@@ -80,11 +80,11 @@ async function read(folder: string): ReturnType<typeof saved> {
   return databases?.some(({ name }) => name === "holdfast") ? undefined : found;
 }
 
-/** The texts that other pages have left behind: as drafts, or in localStorage, see rescue.ts. */
+/** The texts that other pages have left behind: in localStorage, see rescue.ts, or as drafts. */
 async function leftBehind(folder: string, own: string): Promise<Left[]> {
   const prefix = prefixOf(folder);
-  const kept = Object.keys(localStorage).some((key) => key.startsWith(prefix) && key !== prefix + own);
-  return kept ? [{ id: "", number: Infinity }] : drafted(folder, own);
+  const kept = Object.keys(localStorage).flatMap((key) => (key.startsWith(prefix) && key !== prefix + own ? { ...JSON.parse(localStorage[key]) } : []));
+  return [...kept, ...await drafted(folder, own)]; // in this order: a text moves from localStorage into its draft
 }
 
 /** Whether a lock keeps this page from editing the document now. Undefined if the browser does not know. */
