@@ -20,7 +20,7 @@ NPM := web/node_modules/.package-lock.json tests/docs/editors/node_modules/.pack
 # These tests drive whole tabs, so they run after the rest. Six tests run at once, because they mostly wait.
 BROWSER_TESTS := ./tests/browser/... ./tests/e2e/... ./tests/race/...
 # The tests of the server wait longest, so they begin first.
-NATIVE_TESTS = ./server/... $$(go list ./... | grep -Ev '/tests/(browser|consumer|docs|e2e|engines|bench|race|simulation|strangers|wpt)(/|$$)')
+NATIVE_TESTS = ./server/... $$(go list ./... | grep -Ev '/tests/(arch|browser|consumer|docs|e2e|engines|bench|race|simulation|strangers|wpt)(/|$$)')
 
 .PHONY: help build package docs run check test engines linter bench bench-server chaos-server chaos-members test-oidc upgrade check-deploy tools lint typecheck test-native test-wasm $(WASM_TESTS) opfs-tests test-docs test-e2e test-package test-consumers test-dav test-long test-soak test-simulation test-campaign test-engines race simulate find-defects find-planted soak campaign wpt strangers clean
 
@@ -72,11 +72,12 @@ lint test-native test-docs: | build
 linter:
 	@go tool -modfile=tools/golangci.mod -n golangci-lint >/dev/null
 
-lint: ## gofmt and golangci-lint (go vet and staticcheck among others), natively and for the browser
+lint: ## gofmt, golangci-lint (go vet and staticcheck among others), natively and for the browser, and the rules of tests/arch
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 	test -z "$$unformatted" || { echo "not formatted with gofmt:"; echo "$$unformatted"; exit 1; }
 	@linter=$$(go tool -modfile=tools/golangci.mod -n golangci-lint) && set -x && \
 	$$linter run ./... && $(JS) $$linter run $(JS_PACKAGES)
+	go test ./tests/arch
 
 typecheck: web/node_modules/.package-lock.json ## check the TypeScript sources against holdfast.d.ts
 	web/node_modules/.bin/tsc --project web/tsconfig.json
