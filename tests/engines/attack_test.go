@@ -22,6 +22,7 @@ var few = []string{"teardown", "handover", "typed before the content is loaded",
 
 // The attacks on unsaved text run in the engines that tests/e2e does not use, if they have file storage.
 func TestNothingLost(t *testing.T) {
+	t.Parallel()
 	form := endings.Brief
 	if *full {
 		form = endings.Full

@@ -65,6 +65,9 @@ var scenarios = []struct {
 // TestEngines plays every scenario in every engine, one browser at a time, and measures the capabilities of each. With
 // -full or -update, each scenario runs in both hosts. Otherwise it runs in one host, which is another one in the next engine.
 func TestEngines(t *testing.T) {
+	if !*update { // what is measured is measured alone
+		t.Parallel()
+	}
 	rows, figures := make([]Row, len(All)), make([][]Figures, len(All))
 	for i, brand := range All {
 		t.Run(brand.Name, func(t *testing.T) { rows[i], figures[i] = playAll(t, brand, i) })

@@ -12,6 +12,7 @@ import (
 // reports that, and AutoSave stores in IndexedDB. A lock over a file is refused with a message that tells the user what
 // to do.
 func TestPrivateWindow(t *testing.T) {
+	t.Parallel()
 	site := Serve(t, siteFolder)
 	engine := launch(t, startFirefox, Options{Private: true})
 	for _, host := range []string{"worker", "page"} {
