@@ -52,8 +52,8 @@ func (a *ask) hear(m Message) {
 	}
 }
 
-// weigh returns how much time the editors still have, whether all of them have offered the lock, and whether to ask again. It asks again
-// for editors that were not asked, or whose offer has expired. An editor whose lease is unknown was asked: a new editor announces
+// weigh returns how much time the editors still have, whether all of them have offered the lock, and whether to ask again: for editors
+// that were not asked, or whose offer has expired. An editor whose lease is unknown was asked: a new editor announces
 // itself.
 func (a *ask) weigh(editors []lock.Holder) (pause time.Duration, offered, again bool) {
 	offered = len(editors) > 0
@@ -63,13 +63,27 @@ func (a *ask) weigh(editors []lock.Holder) (pause time.Duration, offered, again 
 		if p.granted && left > 0 {
 			continue
 		}
-		if offered = false; (p.granted || !asked) && a.count < asks {
+		if offered = false; p.granted || !asked {
 			left, again = a.grace, true
 			a.pages[h.LeaseID] = promise{until: time.Now().Add(left)}
 		}
 		pause = max(pause, left)
 	}
 	return pause, offered, again
+}
+
+// stillOffers reports whether the editor with that lease, which has just answered, still offers the lock. If its answer took long, it may be
+// closed by now, and another page may edit that was not asked.
+func (s *Saver) stillOffers(ctx context.Context, a *ask, lease string) bool {
+	if time.Since(a.at) < freshLimit {
+		return true
+	}
+	for _, h := range s.config.editors(ctx, lateInspectLimit) {
+		if h.LeaseID != "" && h.LeaseID != lease {
+			return false
+		}
+	}
+	return true
 }
 
 // withdraw ends this page's request for the lock, because the page is suspended.
@@ -176,15 +190,18 @@ func (s *Saver) request(a *ask, lease string) {
 	a.count++
 	a.at = time.Now()
 	a.give(lease, a.grace)
-	s.post(Message{Kind: EditRequest, Round: a.round, Force: a.force, Grace: a.grace})
+	s.post(Message{Kind: EditRequest, Round: a.round, Force: a.force, Grace: a.grace, Question: a.count})
 }
 
-// again asks once more, unless this page has asked too often.
-func (s *Saver) again(a *ask, lease string, timer *time.Timer) {
-	if a.count < asks {
-		s.do(func() { s.request(a, lease) })
-		timer.Reset(a.grace)
+// again asks once more. It reports whether the request ends because this page has asked too often: force takes nothing from an editor that
+// was not asked, or that answers.
+func (s *Saver) again(a *ask, lease string, pause time.Duration, timer *time.Timer) (done bool, err error) {
+	if a.count == asks {
+		return true, &Error{Code: CodeHandoverNoAnswer, Detail: "one page after the other edits, or answers too late"}
 	}
+	s.do(func() { s.request(a, lease) })
+	timer.Reset(pause)
+	return false, nil
 }
 
 // tryFree takes the lock if nobody holds it.
@@ -254,13 +271,16 @@ func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.T
 	case EditBusy:
 		return true, &Error{Code: CodeHandoverBusy, Detail: "another page asked before"}
 	case EditGranted:
-		if time.Since(a.at) > handoverLimit {
-			// The offer may have expired while this page slept: ask again. A page that still offers the lock repeats its offer.
-			s.again(a, m.Detail, timer)
-			return false, nil
+		if m.Question > 0 && m.Question != a.count {
+			return false, nil // an offer for a former question may be over; the page answers the last one, too
 		}
-		a.pages[m.Detail] = promise{true, time.Now().Add(handoverLimit / 2)}
-		if len(m.Document) <= len(s.config.document()) { // otherwise there may be more editors below this document
+		until := a.at.Add(offerLimit)
+		if time.Until(until) <= 0 {
+			// The offer may have expired while this page slept: ask again. A page that still offers the lock repeats its offer.
+			return s.again(a, m.Detail, a.grace, timer)
+		}
+		a.pages[m.Detail] = promise{true, until}
+		if len(m.Document) <= len(s.config.document()) && s.stillOffers(ctx, a, m.Detail) { // otherwise there may be more editors
 			return true, s.take(ctx, a, true)
 		}
 		return s.takeOffered(ctx, a, timer)
@@ -269,7 +289,7 @@ func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.T
 			return s.tryFree(ctx, a)
 		}
 	case Edits:
-		s.again(a, m.Holder.LeaseID, timer)
+		return s.again(a, m.Holder.LeaseID, a.grace, timer)
 	}
 	return false, nil
 }
@@ -277,11 +297,15 @@ func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.T
 // takeOffered takes the lock if all editors have offered it or, by force, have used up their time. It reports whether
 // that ends the request. Otherwise it sets the timer to the end of their time.
 func (s *Saver) takeOffered(ctx context.Context, a *ask, timer *time.Timer) (done bool, err error) {
-	pause, offered, again := a.weigh(s.config.editors(ctx, lateInspectLimit))
-	if again {
-		s.do(func() { s.request(a, "") })
+	editors := s.config.editors(ctx, lateInspectLimit)
+	if len(a.answers) > 0 { // hear them first: this page may have slept until now
+		timer.Reset(time.Millisecond)
+		return false, nil
 	}
+	pause, offered, again := a.weigh(editors)
 	switch {
+	case again:
+		return s.again(a, "", pause, timer)
 	case pause > 0:
 		timer.Reset(pause)
 		return false, nil

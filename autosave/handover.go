@@ -11,28 +11,40 @@ import (
 // handing is a handover on the side of the page that edits.
 type handing struct {
 	round, to string
+	question  int // the last one of the round
 	stop      context.CancelFunc
 	offer     *time.Timer // runs while the lock is offered; nil before
 	cancelled bool        // the asking page has withdrawn its request
 	next      *Message    // a request that came between that and the end of the handover; nil: there is none
 }
 
-// renew repeats the offer of the lock for the same time.
-func (h *handing) renew(s *Saver) {
-	if h.offer != nil && h.offer.Stop() {
+// renew repeats the offer of the lock for the same time, to the page that asks again. If the offer has just ended, it answers the request
+// after the handover.
+func (h *handing) renew(s *Saver, m Message) {
+	h.question = m.Question
+	switch {
+	case h.offer == nil:
+	case h.offer.Stop():
 		h.offer.Reset(handoverLimit)
-		s.post(Message{Kind: EditGranted, Round: h.round, Detail: s.lease.ID})
+		h.grant(s)
+	default:
+		h.next = &m
 	}
+}
+
+// grant offers the lock.
+func (h *handing) grant(s *Saver) {
+	s.post(Message{Kind: EditGranted, Round: h.round, Question: h.question, Detail: s.lease.ID})
 }
 
 // cancel ends the handover, or forgets the request after it, if its page has withdrawn that round.
 func (h *handing) cancel(round string) {
-	switch {
-	case h.round == round:
+	if h.next != nil && h.next.Round == round {
+		h.next = nil
+	}
+	if h.round == round {
 		h.cancelled = true
 		h.stop()
-	case h.next != nil && h.next.Round == round:
-		h.next = nil
 	}
 }
 
@@ -44,7 +56,7 @@ func (s *Saver) answer(m Message) {
 		switch {
 		case s.handing != nil && s.handing.round == m.Round: // asked again: the handover is under way
 			s.post(Message{Kind: EditAccepted, Round: m.Round, Detail: s.lease.ID})
-			s.handing.renew(s)
+			s.handing.renew(s, m)
 		case s.role == loading && s.drafts.lineage != "" && s.drafts.lineage == s.config.Lineage:
 			// The page shows its text already, and may edit before this Saver. The other page asks again when this one edits.
 		case s.handing != nil && s.handing.cancelled && s.handing.next == nil:
@@ -123,7 +135,7 @@ func (s *Saver) tookOver() {
 // come between, and nothing happens if the asking page is gone.
 func (s *Saver) handOver(m Message) {
 	ctx, stop := context.WithCancel(s.life)
-	h := &handing{round: m.Round, to: m.From, stop: stop}
+	h := &handing{round: m.Round, question: m.Question, to: m.From, stop: stop}
 	s.handing = h
 	s.post(Message{Kind: EditAccepted, Round: m.Round, Detail: s.lease.ID})
 	s.work.Go(func() {
@@ -166,7 +178,7 @@ func (s *Saver) prepare(ctx context.Context, h *handing) error {
 	s.do(func() {
 		if s.handing == h && s.role == leaving {
 			taken, h.offer = s.leaseDone, time.NewTimer(handoverLimit)
-			s.post(Message{Kind: EditGranted, Round: h.round, Detail: s.lease.ID})
+			h.grant(s)
 		}
 	})
 	if taken != nil {

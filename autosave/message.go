@@ -47,6 +47,7 @@ type Message struct {
 	Grace    time.Duration // request: how long the sender waits for an answer
 	Remote   bool          // the other page is on another machine: force does not reach it
 	Force    bool          // request, rival: it would take the lock from a page that does not answer
+	Question int           // request: counts the questions of the round; granted: the question that was answered; 0 if it is not known
 	Detail   string        // refused: the reason; accepted, granted: the ID of the lease
 	Holder   lock.Holder   // edits
 }

@@ -19,6 +19,7 @@ func (e Edits) Post(m autosave.Message) error {
 	o.Known("from", m.From)
 	o.Known("document", m.Document)
 	o.Known("detail", m.Detail)
+	o.Whole("question", int64(m.Question))
 	o.Flag("force", m.Force)
 	if m.Kind == autosave.Edits {
 		o.Add("holder", EncodeHolder(m.Holder).JSON())
@@ -35,7 +36,7 @@ func (e Edits) Listen(handle func(autosave.Message)) (stop func(), err error) {
 		if m.Kind == "" {
 			return
 		}
-		m.Force = flag(data, "force")
+		m.Question, m.Force = int(Number(data, "question")), flag(data, "force")
 		if holder, err := data.Get("holder"); err == nil {
 			m.Holder = decodeHolder(holder)
 		}

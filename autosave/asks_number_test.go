@@ -1,0 +1,196 @@
+package autosave_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/internal/wait"
+)
+
+// The asker sleeps until the offers of both editors are over, and reads them one after the other. The editors go on, and it takes
+// the lock only when both have answered its new question.
+func TestOffersForAFormerQuestionCountForNothing(t *testing.T) {
+	for _, at := range []autosave.MessageKind{autosave.EditAccepted, autosave.EditGranted} {
+		t.Run(string(at), func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				a, s := w.document("a", "book/1"), w.document("s", "book/2")
+				times := 0
+				s.config.OnHandover = func(ctx context.Context, _ string) error {
+					if times++; times == 1 {
+						return nil
+					}
+					_ = wait.For(ctx, 2*time.Second)
+					return errNotNow
+				}
+				a.open()
+				s.open()
+				b := w.document("b", "book")
+				wake := make(chan struct{})
+				b.config.Channel = sleeping{b.channel, at, wake}
+				b.open()
+				asked := b.asks(t.Context(), autosave.EditOptions{Grace: time.Minute})
+				w.sleep(14 * time.Second)
+				require.False(t, a.ReadOnly(), "the offers are over")
+				require.False(t, s.ReadOnly())
+				s.typed("meanwhile")
+				close(wake)
+				require.ErrorIs(t, <-asked, autosave.ErrHandoverRefused)
+				w.sleep(time.Minute)
+				assert.False(t, s.ReadOnly())
+				assert.Zero(t, s.count(autosave.EventReadonly))
+			})
+		})
+	}
+}
+
+// The asker hears the answer while it looks once more who edits, after its time. Force takes nothing from an editor that refuses.
+func TestForceHearsARefusalDuringTheLastLook(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.config.OnHandover = refuses
+		a.open()
+		b := w.prepare("b")
+		wake := make(chan struct{})
+		b.config.Channel = sleeping{b.channel, autosave.EditAccepted, wake}
+		b.locks = func(l autosave.Locks) autosave.Locks { return slowToInspect{l} }
+		b.open()
+		asked := b.asks(t.Context(), force)
+		w.sleep(time.Second + 10*time.Millisecond)
+		close(wake)
+		require.ErrorIs(t, <-asked, autosave.ErrHandoverRefused)
+		assert.False(t, a.ReadOnly())
+	})
+}
+
+// lateOffers is the channel of a page that hears a kind of one other page late.
+type lateOffers struct {
+	autosave.Channel
+	from string
+	kind autosave.MessageKind
+	by   time.Duration
+}
+
+func (l lateOffers) Listen(handle func(autosave.Message)) (func(), error) {
+	return l.Channel.Listen(func(m autosave.Message) {
+		if m.Kind == l.kind && (l.from == "" || m.From == l.from) {
+			time.AfterFunc(l.by, func() { handle(m) })
+			return
+		}
+		handle(m)
+	})
+}
+
+// The asker reads an offer shortly before its end. Another editor offers its lock after that end: the first one edits again, and is
+// asked once more.
+func TestOfferThatArrivesLateEndsOnTime(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, s := w.document("a", "book/1"), w.document("s", "book/2")
+		times := 0
+		a.config.OnHandover = func(ctx context.Context, _ string) error {
+			if times++; times == 1 {
+				return nil
+			}
+			_ = wait.For(ctx, 2*time.Second)
+			return errNotNow
+		}
+		s.vetoes(2500*time.Millisecond, nil)
+		s.files.Before = func(operation string) {
+			if strings.HasPrefix(operation, "write history") {
+				time.Sleep(9 * time.Second)
+			}
+		}
+		a.open()
+		s.open()
+		b := w.document("b", "book")
+		b.config.Channel = lateOffers{b.channel, "a", autosave.EditGranted, 8500 * time.Millisecond}
+		b.open()
+		asked := b.asks(t.Context(), autosave.EditOptions{Grace: time.Minute})
+		w.sleep(2400 * time.Millisecond)
+		s.typed("saving this takes long")
+		w.sleep(8 * time.Second)
+		require.False(t, a.ReadOnly(), "its offer is over")
+		require.ErrorIs(t, <-asked, autosave.ErrHandoverRefused)
+		w.sleep(time.Second)
+		assert.False(t, a.ReadOnly())
+	})
+}
+
+// The editor offers its lock and is closed. The asker reads the offer when another page has edited for some seconds: that page is asked.
+func TestOfferOfAClosedPageTakesNothingFromItsSuccessor(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		c := w.prepare("c")
+		c.config.OnHandover = refuses
+		c.open()
+		b := w.prepare("b")
+		wake := make(chan struct{})
+		b.config.Channel = sleeping{b.channel, autosave.EditGranted, wake}
+		b.open()
+		asked := b.asks(t.Context(), autosave.EditOptions{Grace: time.Minute})
+		w.sleep(time.Second)
+		require.NoError(t, a.Dispose(t.Context()))
+		w.sleep(time.Second)
+		require.False(t, c.ReadOnly())
+		c.typed("text")
+		w.sleep(3 * time.Second)
+		close(wake)
+		require.ErrorIs(t, <-asked, autosave.ErrHandoverRefused)
+		w.sleep(time.Second)
+		assert.False(t, c.ReadOnly())
+	})
+}
+
+// All offers arrive when they are over. Force takes nothing from an editor that has answered every question.
+func TestForceTakesNothingFromAnEditorWhoseOffersArriveLate(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		b := w.prepare("b")
+		b.config.Channel = lateOffers{b.channel, "", autosave.EditGranted, 11 * time.Second}
+		b.open()
+		require.ErrorIs(t, b.RequestEdit(t.Context(), autosave.EditOptions{Force: true, Grace: time.Minute}), autosave.ErrHandoverNoAnswer)
+		w.sleep(time.Second)
+		assert.False(t, a.ReadOnly())
+	})
+}
+
+// The asker repeats its question as the offer ends. It gets an answer, whichever the editor notices first.
+func TestQuestionAsTheOfferEndsIsAnswered(t *testing.T) {
+	for range 20 {
+		virtual(t, func(t *testing.T, w *world) {
+			a := w.prepare("a")
+			busy := held{a.channel, autosave.EditBusy, make(chan struct{})}
+			a.config.Channel = busy
+			asked := a.vetoes(0, nil)
+			a.open()
+			ghost := w.air.Join()
+			offers := 0
+			stop, err := ghost.Listen(func(m autosave.Message) {
+				if m.Kind == autosave.EditGranted {
+					offers++
+				}
+			})
+			require.NoError(t, err)
+			defer stop()
+			asks := func(round string) {
+				require.NoError(t, ghost.Post(autosave.Message{Kind: autosave.EditRequest, Round: round, From: "ghost"}))
+			}
+			asks("1")
+			w.sleep(9 * time.Second)
+			require.Equal(t, 1, offers)
+			asks("2")
+			w.sleep(2 * time.Second)
+			asks("1")
+			w.sleep(0)
+			close(busy.let)
+			w.sleep(time.Second)
+			assert.Equal(t, 2, offers)
+			assert.Len(t, *asked, 2)
+		})
+	}
+}
