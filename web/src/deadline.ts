@@ -25,10 +25,10 @@ export function inTime<T>(promise: Promise<T>, end: number, method?: Method, sig
 
 /** Waits for the runtime, within the limits of an acquisition. Returns the rest of `timeoutMs`. */
 export async function loadedWithin(running: Promise<unknown>, timeoutMs: number | undefined, signal: AbortSignal | undefined): Promise<number | undefined> {
-  const begun = performance.now();
+  const end = performance.now() + timeoutMs!;
   await within(unlessAborted(running, signal), timeoutMs || Infinity,
     () => problem("acquire-timeout", `the runtime did not load within timeoutMs (${timeoutMs})`));
-  return timeoutMs && Math.max(1, timeoutMs - (performance.now() - begun));
+  return timeoutMs && Math.max(1, end - performance.now());
 }
 
 /** The promise, or the error that late makes if the promise takes longer than `ms`. */

@@ -26,6 +26,7 @@ import type { Saver } from "./wire";
 export { AutoSaveError, ProjectLockError };
 
 declare const __VERSION__: string;
+declare global { interface Document { readonly prerendering?: boolean } }
 
 /** How long the runtime may take to load. A slow line gets two minutes the next time. */
 let loadLimitMs = 30_000;
@@ -64,7 +65,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
     // Web Locks need no Go between the page and the browser.
     const browser: Requester = (...request) => this.#direct(...request);
     this.locks = globalThis.navigator?.locks
-      ? new Locks(strategy === "file-lock" ? both(browser, file) : browser, () => this.#untilOver(() => navigator.locks.query()))
+      ? new Locks(strategy === "file-lock" ? both(browser, file) : browser, () => this.#untilOver(() => navigator.locks?.query()))
       : new Locks(file, () => this.#call("query"));
     this.#token = token;
     this.#start = start;
@@ -75,10 +76,14 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
     signal?.addEventListener("abort", abort, { signal: this.#gone.signal });
   }
 
-  /** The runtime that runs or loads. A load that failed is repeated. */
+  /**
+   * The runtime that runs or loads. A load that failed is repeated. A page that the browser renders in advance waits until it is shown: before
+   * that, the browser starts no worker and answers no request for a lock or file.
+   */
   get #running(): Promise<SharedHost> {
     if (!this.#starting) {
-      this.#starting = this.#over ? Promise.reject(this.#over) : this.#begin();
+      this.#starting = this.#over ? Promise.reject(this.#over) : globalThis.document?.prerendering
+        ? this.#untilOver(() => navigator.locks?.query()).then(() => this.#begin()) : this.#begin();
       this.ready = this.#settling(this.#starting.then(() => undefined));
       this.ready.catch(() => undefined); // every call reports it
     }
@@ -141,8 +146,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
 
   async releaseProjectLock(lease: Contract.ProjectLockLease, options?: { force?: boolean }): Promise<void> {
     if (this.#own(lease, "release").signal.aborted) return;
-    const { force } = { ...options };
-    await this.#call("release", { force, leaseId: lease.leaseId }, undefined, undefined, "release");
+    await this.#call("release", { force: options?.force, leaseId: lease.leaseId }, undefined, undefined, "release");
   }
 
   inspect(): ReturnType<Contract.Holdfast["inspect"]> {
@@ -234,7 +238,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
   async #acquiring<T>(options: Contract.AcquireOptions | undefined, acquire: (fields: object, entry: Entry, signal?: AbortSignal) => Promise<T>): Promise<T> {
     const { signal, onReadonly, ...fields } = checked(options);
     const acquisition: Acquisition = { ...fields, leaseId: uuid() };
-    const entry: Entry = { end: new AbortController(), granted: false, onReadonly };
+    const entry: Entry = { end: new AbortController(), onReadonly };
     this.#leases.set(acquisition.leaseId, entry);
     try {
       if (this.#loads()) {
@@ -290,7 +294,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
     let entry = this.#leases.get(id);
     if (raw.type === "lock:acquired") {
       // The page may not have asked for it: then it belongs to an AutoSave.
-      if (!entry) this.#leases.set(id, entry = { end: new AbortController(), granted: true });
+      if (!entry) this.#leases.set(id, entry = { end: new AbortController() });
       entry.granted = true;
     }
     const event = revived(raw, (lease) => this.#lease(lease, entry?.end.signal ?? AbortSignal.abort()));
@@ -352,11 +356,10 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
 }
 
 export function createHoldfast(options?: Contract.OpenOptions): Contract.Holdfast {
-  const opening = checkOpen(options, inBrowser), { root, ownerName, server, token, signal, ...asked } = opening;
+  const opening = checkOpen(options, inBrowser), { root, ownerName, server, token, signal, strategy } = opening;
   // File locks need file storage; with Web Locks it is not needed.
   const spare = globalThis.isSecureContext && !navigator.locks;
-  const strategy = asked.strategy === "auto" && !spare ? "web-lock" : asked.strategy;
-  const config = { ownerId: uuid(), ownerName, root, strategy, server, token: !!token };
+  const config = { ownerId: uuid(), ownerName, root, strategy: strategy === "auto" && !spare ? "web-lock" : strategy, server, token: !!token };
   return new Holdfast(config, token, signal, (listener, ended) => join(...runtime(opening), config, listener, ended),
     modules(opening, (root) => createHoldfast({ ...options, root, server: undefined, signal: undefined } as Contract.OpenOptions)));
 }

@@ -8,7 +8,7 @@ export type LeaseFields = Omit<ProjectLockLease, "signal" | "release" | typeof S
 export interface Entry {
   end: AbortController;
   onReadonly?: AcquireOptions["onReadonly"] | undefined;
-  granted: boolean;
+  granted?: boolean;
 }
 
 /** A snapshot of a lease: it never changes, a renewal yields a new one. */
