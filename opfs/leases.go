@@ -45,10 +45,11 @@ func wanted(r lock.Record) []lock.Want {
 	return []lock.Want{{Name: r.Resource, Mode: r.Mode}}
 }
 
-// unleased returns an entry of the client that is granted the name and has no lease yet, or nil.
+// unleased returns an entry of the client that is granted the name and has no lease yet, or nil. An entry with further names is for a
+// place, whose lock does not end with this lease.
 func (t *table) unleased(client, name string) *entry {
 	for _, e := range t.queue {
-		if e.client == client && e.state == granted && e.lease == nil && e.has(name) {
+		if e.client == client && e.state == granted && e.lease == nil && len(e.wants) == 1 && e.has(name) {
 			return e
 		}
 	}
@@ -84,7 +85,7 @@ func (t *table) release(e *entry) {
 }
 
 // passOn gives the lease of an entry that leaves to another entry of its client that holds the same name and has no
-// lease. That other entry may be a place of the project, whose lock the lease was taken for.
+// lease. The lease may have been taken for that entry's lock.
 func (t *table) passOn(e *entry) {
 	if other := t.unleased(e.client, e.lease.Resource); other != nil {
 		other.lease = e.lease

@@ -249,16 +249,32 @@ func TestStealWithGrantReplacesRecord(t *testing.T) {
 	assert.Equal(t, []string{"own", "held"}, ids(table.queue))
 }
 
-// A place of the project is held shared, together with the project's own name. A lease that was taken for the lock of
-// the place outlives that lock.
-func TestLeaseOutlivesItsLock(t *testing.T) {
+// A client holds a place of the project, and the whole project shared, with a lease that expires first. Others take over the lock of that
+// lease alone.
+func TestExpiredLeaseOfTheProjectLeavesPlaces(t *testing.T) {
 	place, project := newEntry("place", "1", granted, lock.Shared, "r", "r//a"), newEntry("project", "1", granted, lock.Shared, "r")
+	place.wants[1].Mode = lock.Exclusive
 	table := &table{queue: []*entry{place, project}}
 	now := time.Now()
 	table.claim("1", "new", lock.Record{Resource: "r", LeaseID: "l", AcquiredAt: now, ExpiresAt: now.Add(time.Second)}, now, false)
+	over := func(*lease) bool { return true }
+	assert.Empty(t, expired(table.blockers(newEntry("next", "2", waiting, lock.Exclusive, "r//a")), over))
+	assert.Equal(t, []string{"project"}, ids(expired(table.blockers(newEntry("next", "2", waiting, lock.Exclusive, "r")), over)))
 	table.release(place)
 	assert.Same(t, project, table.leased("l"))
 	table.release(project)
+	assert.Nil(t, table.leased("l"))
+}
+
+// A client has been granted a name twice. A lease that was taken for the first grant outlives it.
+func TestLeaseOutlivesItsLock(t *testing.T) {
+	first, second := newEntry("first", "1", granted, lock.Shared, "r"), newEntry("second", "1", granted, lock.Shared, "r")
+	table := &table{queue: []*entry{first, second}}
+	now := time.Now()
+	table.claim("1", "new", lock.Record{Resource: "r", LeaseID: "l", AcquiredAt: now, ExpiresAt: now.Add(time.Second)}, now, false)
+	table.release(first)
+	assert.Same(t, second, table.leased("l"))
+	table.release(second)
 	assert.Nil(t, table.leased("l"))
 }
 
