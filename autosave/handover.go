@@ -65,8 +65,8 @@ func (s *Saver) answer(m Message) {
 			s.post(Message{Kind: EditBusy, Round: m.Round})
 		case s.role == editing, s.verifying():
 			s.handOver(m)
-		case m.Document == s.config.document() && !m.Remote:
-			s.letPass()
+		case !m.Remote:
+			s.letPass(m.Document)
 		}
 	case EditRival:
 		s.rival(m)

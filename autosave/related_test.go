@@ -247,3 +247,32 @@ func TestEditorThatKeepsMoreIsAsked(t *testing.T) {
 		})
 	}
 }
+
+// A page waits for a document around the one that changes hands. It lets the handover pass, and has its turn later.
+func TestHandoverPassesWaitersAround(t *testing.T) {
+	for _, around := range []string{"book", ""} {
+		for name, forced := range map[string]bool{"handed over": false, "by force": true} {
+			t.Run(around+", "+name, func(t *testing.T) {
+				virtual(t, func(t *testing.T, w *world) {
+					a := w.document("a", "book/1").open()
+					x := w.document("x", around).open()
+					b := w.document("b", "book/1").open()
+					other := w.document("other", "books").open()
+					require.True(t, x.ReadOnly())
+					a.typed("typed a moment ago")
+					a.channel.Deafen(forced)
+					require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{Force: forced}))
+					assert.False(t, b.ReadOnly())
+					w.sleep(time.Minute)
+					assert.True(t, a.ReadOnly())
+					assert.True(t, x.ReadOnly())
+					require.NoError(t, a.Dispose(t.Context()))
+					require.NoError(t, b.Dispose(t.Context()))
+					require.NoError(t, other.Dispose(t.Context()))
+					w.sleep(time.Second)
+					assert.False(t, x.ReadOnly())
+				})
+			})
+		}
+	}
+}

@@ -3,6 +3,8 @@ package autosave
 import (
 	"cmp"
 	"context"
+	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/lock"
 )
@@ -77,13 +79,21 @@ func (s *Saver) preview(ctx context.Context, reason lock.ReadonlyReason, step fu
 }
 
 // letPass goes behind another page of this browser that asks for the lock. The first waiting page of this browser also
-// waits at the other machine, and its request carries the question there.
-func (s *Saver) letPass() {
-	if s.role == viewing && s.queued && s.asking == nil && s.config.remoteStore() != nil {
-		s.stop()
-		s.enter(viewing)
-		s.lineUp(0)
+// waits at the other machine, and its request carries the question there. A page that asks for a document below this one
+// could not share the names around it with the editor while this page waits for them, so this page waits for the end of the handover.
+func (s *Saver) letPass(document string) {
+	here, pause := s.config.document(), time.Duration(0)
+	switch {
+	case s.role != viewing || !s.queued || s.asking != nil:
+		return
+	case document != here && strings.HasPrefix(document+"/", here+"/"):
+		pause = vetoLimit + handoverLimit + draftLimit + releaseLimit
+	case document != here || s.config.remoteStore() == nil:
+		return
 	}
+	s.stop()
+	s.enter(viewing)
+	s.lineUp(pause)
 }
 
 // queueRemotely makes a page without standby wait while it asks, so that its request can carry the question to another
