@@ -192,3 +192,25 @@ func TestRequestEditAsksAroundAndBelow(t *testing.T) {
 		}
 	})
 }
+
+// A page waits to edit a book while a chapter of it changes hands.
+func TestHandoverPassesAWaiterAround(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "passes " + host
+		ann := w.editor(t, named(host, root, "Ann"), "{path: ['book', 'chapter']}")
+		cleo := w.editor(t, named(host, root, "Cleo"), "{path: ['book']}")
+		ben := w.editor(t, named(host, root, "Ben"), "{path: ['book', 'chapter']}")
+		ann.MustEval("type('the chapter'); null", nil)
+		cleo.WaitFor("(await navigator.locks.query()).pending.some(({name, mode}) => name.endsWith('//book') && mode === 'exclusive')", browser.Limit)
+		ben.MustEval("await autosave.requestEdit(); null", nil)
+		ann.WaitFor("autosave.readOnly", browser.Limit)
+		assert.True(t, browser.Get[bool](cleo, "autosave.readOnly"))
+		assert.Equal(t, "the chapter", browser.Get[string](ben, "current()"))
+		for _, tab := range []*browser.Tab{ann, ben, cleo} {
+			tab.MustEval("await hf.close()", nil)
+			tab.Quiet()
+		}
+	})
+}
