@@ -27,6 +27,7 @@ type ask struct {
 	count  int                // how often this page has asked
 	remote bool               // an editor on another machine has accepted
 	at     time.Time          // when this page last asked
+	forced bool               // it takes the lock without an offer
 }
 
 // promise is the answer of an editor that has not refused.
@@ -318,6 +319,7 @@ func (s *Saver) takeOffered(ctx context.Context, a *ask, timer *time.Timer) (don
 		}
 		return true, &Error{Code: CodeHandoverNoAnswer, Detail: "the page that edits does not answer; force takes the lock from it"}
 	}
+	a.forced = !offered
 	return true, s.take(ctx, a, true)
 }
 
@@ -333,7 +335,7 @@ func (s *Saver) outranked(a *ask) (yes bool) {
 }
 
 // take takes the lock, by force from any holder, and waits until this page edits. If the caller ends ctx before, this
-// page does not become the editor and gives the lock back. If the store does not answer, take returns, and the page
+// page does not become the editor and gives the lock back. It waits for the lock no longer than an offer is valid. If the store does not answer, take returns, and the page
 // edits as soon as the store answers.
 func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 	ctx, stop := context.WithTimeout(caller, takeLimit)
@@ -355,6 +357,9 @@ func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 		}
 		opts := s.config.Lock
 		opts.Steal, opts.IfAvailable, opts.Timeout = true, false, handoverLimit
+		if !a.forced {
+			opts.Timeout -= time.Since(a.at)
+		}
 		s.acquire(opts)
 	}) {
 		return s.over()
@@ -372,6 +377,8 @@ func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 			err = nil
 		case err == nil:
 			err = s.refusal()
+		case caller.Err() == nil && s.role == starting:
+			err = &Error{Code: CodeReadOnly, Detail: "the lock was not granted in time: another page holds or awaits a part of it", Err: context.Cause(ctx)}
 		case caller.Err() == nil:
 			err = late(ctx, CodeReadOnly, theStore)
 		case term != 0 && (s.term == term || s.role == loading && s.term == term+1):

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/autosave"
 	"github.com/holdfast-dev/holdfast/internal/wait"
+	"github.com/holdfast-dev/holdfast/lock"
 )
 
 // The asker sleeps until the offers of both editors are over, and reads them one after the other. The editors go on, and it takes
@@ -193,4 +194,28 @@ func TestQuestionAsTheOfferEndsIsAnswered(t *testing.T) {
 			assert.Len(t, *asked, 2)
 		})
 	}
+}
+
+// The asker reads an offer shortly before its end, and waits for a name around the document. When it gets that name, the editor goes on.
+func TestStealWaitsNoLongerThanItsOffer(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.document("a", "book/1").open()
+		m := w.manager("waits")
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() {
+			_, _ = m.Acquire(ctx, lock.AcquireOptions{Path: []string{"book"}, Timeout: time.Hour, Backoff: lock.Backoff{MaxRetries: lock.Unlimited}})
+		}()
+		w.sleep(0)
+		b := w.document("b", "book/1")
+		b.config.Channel = lateOffers{b.channel, "a", autosave.EditGranted, 8500 * time.Millisecond}
+		b.open()
+		asked := b.asks(t.Context(), autosave.EditOptions{Grace: time.Minute})
+		w.sleep(12 * time.Second)
+		require.False(t, a.ReadOnly(), "the offer is over")
+		stop()
+		require.ErrorIs(t, <-asked, autosave.ErrReadOnly)
+		w.sleep(time.Second)
+		assert.False(t, a.ReadOnly())
+	})
 }

@@ -276,3 +276,23 @@ func TestHandoverPassesWaitersAround(t *testing.T) {
 		}
 	}
 }
+
+// A lease around a document is awaited, and no page lets the handover pass. The page that asks learns the reason.
+func TestHandoverThatWaitsTellsWhy(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.document("a", "book/1").open()
+		m := w.manager("waits")
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() {
+			_, _ = m.Acquire(ctx, lock.AcquireOptions{Path: []string{"book"}, Timeout: time.Hour, Backoff: lock.Backoff{MaxRetries: lock.Unlimited}})
+		}()
+		synctest.Wait()
+		b := w.document("b", "book/1").open()
+		err := b.RequestEdit(t.Context(), autosave.EditOptions{})
+		require.ErrorIs(t, err, autosave.ErrReadOnly)
+		require.ErrorContains(t, err, "another page holds or awaits a part of it")
+		w.sleep(time.Minute)
+		assert.False(t, a.ReadOnly())
+	})
+}
