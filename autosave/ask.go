@@ -281,7 +281,7 @@ func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.T
 			return s.again(a, m.Detail, a.grace, timer)
 		}
 		a.pages[m.Detail] = promise{true, until}
-		if len(m.Document) <= len(s.config.document()) && s.stillOffers(ctx, a, m.Detail) { // otherwise there may be more editors
+		if len(m.Document) <= len(s.config.document()) && s.stillOffers(ctx, a, m.Detail) && time.Until(until) > 0 { // otherwise there may be more editors
 			return true, s.take(ctx, a, true)
 		}
 		return s.takeOffered(ctx, a, timer)
@@ -335,8 +335,8 @@ func (s *Saver) outranked(a *ask) (yes bool) {
 }
 
 // take takes the lock, by force from any holder, and waits until this page edits. If the caller ends ctx before, this
-// page does not become the editor and gives the lock back. It waits for the lock no longer than an offer is valid. If the store does not answer, take returns, and the page
-// edits as soon as the store answers.
+// page does not become the editor and gives the lock back. It waits for the lock no longer than an offer is valid. If the store does not
+// answer, take returns, and the page edits as soon as the store answers.
 func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 	ctx, stop := context.WithTimeout(caller, takeLimit)
 	defer stop()
@@ -358,7 +358,7 @@ func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 		opts := s.config.Lock
 		opts.Steal, opts.IfAvailable, opts.Timeout = true, false, handoverLimit
 		if !a.forced {
-			opts.Timeout -= time.Since(a.at)
+			opts.Timeout = max(1, handoverLimit-time.Since(a.at)) // at least the shortest one: this page may have slept just now
 		}
 		s.acquire(opts)
 	}) {

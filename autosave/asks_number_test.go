@@ -3,6 +3,7 @@ package autosave_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -217,5 +218,41 @@ func TestStealWaitsNoLongerThanItsOffer(t *testing.T) {
 		require.ErrorIs(t, <-asked, autosave.ErrReadOnly)
 		w.sleep(time.Second)
 		assert.False(t, a.ReadOnly())
+	})
+}
+
+// sleepyLocks sleep while they are inspected.
+type sleepyLocks struct {
+	autosave.Locks
+	by *atomic.Int64
+}
+
+func (l sleepyLocks) Inspect(ctx context.Context) ([]lock.Holder, []lock.Waiter, error) {
+	time.Sleep(time.Duration(l.by.Load()))
+	return l.Locks.Inspect(context.WithoutCancel(ctx))
+}
+
+// The asker reads an offer shortly before its end, and sleeps while it looks who edits. The editor goes on, and is asked again.
+func TestOfferThatEndsDuringTheLookIsOver(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		times := 0
+		a.config.OnHandover = func(context.Context, string) error {
+			if times++; times == 1 {
+				return nil
+			}
+			return errNotNow
+		}
+		a.open()
+		b := w.prepare("b")
+		b.config.Channel = lateOffers{b.channel, "a", autosave.EditGranted, 8500 * time.Millisecond}
+		var by atomic.Int64
+		b.locks = func(l autosave.Locks) autosave.Locks { return sleepyLocks{l, &by} }
+		b.open()
+		by.Store(int64(3 * time.Second))
+		asked := b.asks(t.Context(), autosave.EditOptions{Grace: time.Minute})
+		require.ErrorIs(t, <-asked, autosave.ErrHandoverRefused)
+		assert.False(t, a.ReadOnly())
+		assert.Equal(t, 2, times)
 	})
 }
