@@ -108,6 +108,7 @@ export class AutoSave implements Saver {
   async #begin(signal?: AbortSignal): Promise<void> {
     const options = { ...this.#options, folder: this.#journal.folder, ...(this.#crashes && this.text()) };
     this.#journal.folder = (await this.#wire.call("autosave", options, signal) as { folder: string }).folder;
+    if (this.#snapshots.news) this.#marks.again(); // Go refuses marks until it has begun
   }
 
   text(): Text { return { shown: this.#snapshots.base, lineage: this.#snapshots.draft, dirty: this.#snapshots.unsaved }; }

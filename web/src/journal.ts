@@ -45,7 +45,7 @@ export class Journal {
     this.#id = id;
     this.#ownerId = ownerId;
     this.#everyMs = everyMs;
-    this.#post = (...asked) => (this.folder ? post(...asked) : Promise.reject(new Error("no drafts"))) as never;
+    this.#post = (...asked) => (this.folder ? post(...asked) : Promise.reject()) as never; // nobody looks at the reason
   }
 
   /** Whether all marked text is stored, at least as a draft. */
