@@ -19,7 +19,7 @@ const (
 // ResolveDraft decides about a draft. AsContent saves the text of this page, makes the draft the content and gives it
 // to the page by [EventEditable]. AsGeneration keeps the draft in the history, and fails with ErrQuota if the limits of
 // the history leave no room. The draft is removed once that is durable. AsDiscard removes it at once,
-// and fails with ErrNotFound if this page makes it the content at that moment.
+// and fails with ErrNotFound if this page makes it the content at that moment, or if it has more text than this page knew.
 //
 // A page that may not write can discard a draft, because that changes no saved content; the other two fail there with
 // ErrReadOnly. AsContent also fails with it if the page was read-only meanwhile. Other errors match ErrNotFound,
@@ -31,12 +31,14 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 	ctx, stop := bounded(ctx)
 	defer stop()
 	lease := s.tenancy()
+	var known []Draft
+	s.do(func() { known = s.drafts.waiting }) // a user discards no text that this page has not heard of
 	listed, err := s.Drafts(ctx)
 	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(listed, func(d Draft) bool { return d.ID == id })
-	if i < 0 {
+	if i < 0 || as == AsDiscard && slices.ContainsFunc(known, func(k Draft) bool { return k.ID == id && k.Number < listed[i].Number }) {
 		return noDraft(id)
 	}
 	d := listed[i]
@@ -60,7 +62,7 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 }
 
 func noDraft(id string) error {
-	return &Error{Code: CodeNotFound, Operation: OpRead, Resource: id, Detail: "there is no such draft; it may be saved already"}
+	return &Error{Code: CodeNotFound, Operation: OpRead, Resource: id, Detail: "there is no such draft; it may be saved already, or have more text"}
 }
 
 // removeDraft removes a draft after a decision. It fails with ErrNotFound if the user discards a draft that this page makes the content.

@@ -347,3 +347,23 @@ func TestEditorSavesTheTextOfADiscardedDraft(t *testing.T) {
 		assert.Equal(t, a.shows(), w.saved())
 	})
 }
+
+// A user discards a draft that another page shows, while that page seals what was typed since. Nobody has seen that text here.
+func TestDraftThatHasGrownIsNotDiscarded(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		w.dispute(shelf)
+		c := w.author("c", shelf).start()
+		require.Equal(t, []string{"one, mine"}, c.texts())
+		all, err := c.Drafts(t.Context())
+		require.NoError(t, err)
+		grown := all[0]
+		grown.Number++
+		other := shelf.Page()
+		other.Journal(grown, []byte("one, mine, more"))
+		other.End()
+		require.ErrorIs(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard), autosave.ErrNotFound)
+		assert.Equal(t, []string{"one, mine, more"}, c.texts())
+		require.NoError(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
+		assert.Empty(t, c.texts())
+	})
+}

@@ -369,7 +369,7 @@ export interface AutoSave extends EventTarget {
   /** Drafts of this document, the newest first. */
   drafts(): Promise<Draft[]>;
   /** "content": the saved content becomes a generation and the draft becomes the content. "generation": the draft is kept in the
-   *  history. "discard": it is removed; rejects with "not-found" if this page makes it the content at that moment. "content" rejects with "read-only" if this page lost the lock during the call: another content may be saved. */
+   *  history. "discard": it is removed; rejects with "not-found" if this page makes it the content at that moment, or if it has more text than this page knew. "content" rejects with "read-only" if this page lost the lock during the call: another content may be saved. */
   resolveDraft(id: string, as: "content" | "generation" | "discard"): Promise<void>;
   /** The content of a generation or a draft, verified. Rejects with "data-corrupted", "not-found", "read-failed". */
   read(id: "current" | string): Promise<Uint8Array>;
