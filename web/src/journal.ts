@@ -167,8 +167,7 @@ export class Journal {
     const found = await this.#post("seal", this.#id, this.#entry(snapshot, cause), content).catch((failure: unknown) => {
       if (snapshot.draft === this.#snapshots.draft) {
         this.#unsure = true;
-        this.#kept = 0; // it was kept as a difference to a snapshot that may be gone
-        this.#keep(snapshot);
+        this.#keep(this.#kept > snapshot.number ? this.#keptSnapshot! : snapshot); // it was kept as a difference to a snapshot that may be gone
       }
       throw failure;
     });

@@ -48,7 +48,7 @@ export const refusal = (wire: Wire, code: string, why: string): Error => wire.er
 
 /** Refuses options that no AutoSave can have. Go checks the rest. */
 export function check(wire: Wire, snapshot: unknown, options: Contract.AutoSaveOptions): void {
-  if (!globalThis.document) throw refusal(wire, "unsupported", "AutoSave needs a page, not a worker");
+  if (!globalThis.document) throw refusal(wire, "unsupported", "AutoSave needs a page");
   const must = (right: boolean, what: string): void => {
     if (!right) throw refusal(wire, "invalid-argument", what);
   };
