@@ -162,7 +162,7 @@ export class AutoSave implements Saver {
     const restored = await (this.#restoring = this.#call("restore", { id })) as Uint8Array;
     const late = this.#restored.moment !== this.#snapshots.moment;
     this.#replace(this.#restored.id, restored); // text typed meanwhile is a draft
-    if (load && !this.#disposing) await this.#loading.until(Promise.resolve(restored).then(load)); // a disposed one may show another document
+    if (load && !this.#disposing) await this.#loading.until(this.#loading.done.then(() => this.#disposing || load(restored))); // a disposed one may show another document
     if (late) this.markDirty(); // Go may have overwritten it with the earlier text
     return restored;
   }
