@@ -69,8 +69,6 @@ type Server struct {
 	running sync.WaitGroup
 }
 
-const missedPongs = 2
-
 // Start opens the store and everything over it. site serves all other paths; nil answers 404.
 func Start(ctx context.Context, c Config, site http.Handler) (*Server, error) {
 	if c.Log == nil {
@@ -191,7 +189,7 @@ func (s *Server) openAPI(ctx context.Context, counts *metrics.Metrics, contents 
 	}
 	s.api, err = httpapi.New(httpapi.Config{
 		Locks: s.table, Asks: s.desk(recorded.Ask), Contents: contents, Events: s.hub, Metrics: counts, Log: c.Log, Sessions: who, Origins: c.Origins,
-		LockTTL: c.LockTTL, MaxWait: c.MaxWait, Ping: c.Ping, MissedPongs: missedPongs, WriteLimit: c.WriteLimit,
+		LockTTL: c.LockTTL, MaxWait: c.MaxWait, Ping: c.Ping, WriteLimit: c.WriteLimit,
 		Rate: c.Rate, Burst: c.Burst, NewRate: c.NewRate, NewBurst: c.NewBurst,
 		AddressRate: c.AddressRate, AddressBurst: c.AddressBurst, UserRate: c.UserRate, UserBurst: c.UserBurst, Address: trusted.Address, LockAll: c.LockAll,
 		Policy: s.policy(who.Users), SignIn: who.Users.Enabled(), Provider: s.provider, Audit: s.audit,

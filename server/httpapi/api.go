@@ -42,9 +42,8 @@ type Config struct {
 	LockTTL time.Duration
 	// MaxWait bounds wait_ms.
 	MaxWait time.Duration
-	// Ping is the pause between pings on a socket, MissedPongs is the number of unanswered pings that ends it.
-	Ping        time.Duration
-	MissedPongs int
+	// Ping is the pause between pings on a socket.
+	Ping time.Duration
 	// WriteLimit is the maximum time to write one message, and to write one response without its waiting time.
 	WriteLimit time.Duration
 

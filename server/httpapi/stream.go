@@ -1,20 +1,20 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/coder/websocket"
 
 	"github.com/holdfast-dev/holdfast/server/events"
 	"github.com/holdfast-dev/holdfast/server/locks"
 	"github.com/holdfast-dev/holdfast/server/policy"
-	"github.com/holdfast-dev/holdfast/server/rooms"
 	"github.com/holdfast-dev/holdfast/server/sessions"
+	"github.com/holdfast-dev/holdfast/server/sockets"
 	"github.com/holdfast-dev/holdfast/server/users"
 )
 
@@ -45,7 +45,7 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, s sessions.Se
 	}
 	defer a.sockets.Done()
 	conn, err := websocket.Accept(&handshake{a.paced(w, r)}, r, &websocket.AcceptOptions{
-		OriginPatterns: a.Origins, Subprotocols: []string{users.SocketProtocol}, OnPingReceived: rooms.Pongs(),
+		OriginPatterns: a.Origins, Subprotocols: []string{users.SocketProtocol}, OnPingReceived: sockets.Pongs(),
 	})
 	if err != nil {
 		return errHandshake
@@ -58,7 +58,7 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, s sessions.Se
 	defer cancel(nil)
 	go readAway(cancel, conn)
 	mayRead := func() error { return a.may(s, locks.Document(id), policy.Read) }
-	go a.ping(ctx, cancel, conn, mayRead)
+	go func() { cancel(cmp.Or(sockets.Ping(ctx, conn, a.Ping, mayRead), errGone)) }()
 	turn := func() (func(), error) { return a.mayReplay(ctx, r) }
 	err = a.Events.Stream(ctx, id, after, turn, func(text []byte) error {
 		if err := mayRead(); err != nil {
@@ -142,29 +142,4 @@ func readAway(cancel context.CancelCauseFunc, conn *websocket.Conn) {
 			return
 		}
 	}
-}
-
-// ping checks repeatedly that the client answers and may still read, and ends the stream otherwise.
-func (a *API) ping(ctx context.Context, cancel context.CancelCauseFunc, conn *websocket.Conn, mayRead func() error) {
-	ticker := time.NewTicker(a.Ping)
-	defer ticker.Stop()
-	for missed := 0; missed < a.MissedPongs; {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-		if err := mayRead(); err != nil {
-			cancel(err)
-			return
-		}
-		limited, done := context.WithTimeout(ctx, a.Ping)
-		if conn.Ping(limited) == nil {
-			missed = 0
-		} else {
-			missed++
-		}
-		done()
-	}
-	cancel(errGone)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/sockets"
 )
 
 // Rooms serves the sockets of one instance. Its methods may be called from any goroutine.
@@ -86,7 +87,7 @@ func (r *Rooms) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	conn, err := websocket.Accept(w, request, &websocket.AcceptOptions{
-		OriginPatterns: r.config.Origins, Subprotocols: r.config.Subprotocols, OnPingReceived: Pongs(),
+		OriginPatterns: r.config.Origins, Subprotocols: r.config.Subprotocols, OnPingReceived: sockets.Pongs(),
 	})
 	if err != nil {
 		return // Accept has answered

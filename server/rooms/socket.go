@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
+	"github.com/holdfast-dev/holdfast/server/sockets"
 )
 
 // hardLimit is the message length at which the server cuts the connection instead of refusing the message.
@@ -17,19 +18,6 @@ const hardLimit = 1 << 20
 
 // A socket may send this many messages per second, and this many in a burst.
 const messagesPerSecond, messagesAtOnce = 100, 200
-
-// The server answers this many pings of a client per second, and this many in a burst.
-const pongsPerSecond, pongsAtOnce = 2, 10
-
-// Pongs returns a function that decides whether a ping of a client is answered. RFC 6455 lets a pong answer earlier pings too, and a client
-// that sends pings without end would keep the server busy with the answers.
-func Pongs() func(context.Context, []byte) bool {
-	pace := rate.NewLimiter(pongsPerSecond, pongsAtOnce)
-	return func(context.Context, []byte) bool { return pace.Allow() }
-}
-
-// missedPongs is how many pongs in a row may be missing before the server treats a socket as gone.
-const missedPongs = 2
 
 // socket is one client's connection.
 type socket struct {
@@ -206,29 +194,14 @@ func (s *socket) writeParts(ctx context.Context, parts [][]byte) error {
 	return w.Close()
 }
 
-// ping sends pings and returns when the client no longer answers, or may no longer be in its room.
+// ping ends the socket of a client that no longer answers, or may no longer be in its room.
 func (s *socket) ping(ctx context.Context) {
-	ticker := time.NewTicker(s.rooms.config.Ping)
-	defer ticker.Stop()
-	for missed := 0; missed < missedPongs; {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
+	_ = sockets.Ping(ctx, s.conn, s.rooms.config.Ping, func() error {
 		if id := s.rooms.roomOf(s); id != "" && !s.keeps(id) {
-			_ = s.expel()
-			return
+			return s.expel()
 		}
-		limited, cancel := context.WithTimeout(ctx, s.rooms.config.Ping)
-		err := s.conn.Ping(limited)
-		cancel()
-		if err == nil {
-			missed = 0
-		} else {
-			missed++
-		}
-	}
+		return nil
+	})
 }
 
 // handle carries out a message. After any failure the client receives an error and the socket stays open.
