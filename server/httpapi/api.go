@@ -256,17 +256,15 @@ func (a *API) identifyBy(r *http.Request, of func() (sessions.Session, error)) (
 	}
 	session, err := of()
 	if err != nil {
-		if after, ok := a.addresses.Allow(a.network(r), time.Now()); !ok { // otherwise guesses would fill the audit log
-			a.Metrics.RateLimited.Inc()
-			return session, &rateError{after}
+		if err := a.countUnknown(r); err != nil { // otherwise guesses would fill the audit log
+			return session, err
 		}
 		err = notIdentified(err)
 		a.noted(r, session, audit.Entry{Event: audit.Refused})
 		return session, err
 	}
-	if after, ok := a.allow(session, a.network(r), time.Now()); !ok {
-		a.Metrics.RateLimited.Inc()
-		return session, &rateError{after}
+	if err := a.countRequest(r, session); err != nil {
+		return session, err
 	}
 	if session.User.SignedIn() {
 		if !a.signedIn.Known(session.HolderID) {
@@ -288,61 +286,6 @@ func notIdentified(err error) error {
 		return &apiError{http.StatusUnauthorized, "unauthenticated", "The Authorization header must be Bearer with a valid API key or token."}
 	}
 	return &apiError{http.StatusUnauthorized, "unauthorized", sentence(err)}
-}
-
-// allow counts a request by its address, by its user and by its session. A session without recent requests counts as a
-// new one of its address, so an invented secret brings no new allowance.
-func (a *API) allow(s sessions.Session, from string, now time.Time) (retryAfter int, ok bool) {
-	if after, ok := a.addresses.Allow(from, now); !ok {
-		return after, false
-	}
-	if s.User.SignedIn() {
-		if after, ok := a.users.Allow(s.User.Name, now); !ok {
-			return after, false
-		}
-	}
-	if s.New || !a.limits.Known(s.HolderID) {
-		if after, ok := a.newcomers.Allow(from, now); !ok || s.New {
-			return after, ok
-		}
-	}
-	return a.limits.Allow(s.HolderID, now)
-}
-
-// MaySend counts a message of a socket as a request of its session, its user and its address, and reports whether it may come now. A session at
-// its limit takes nothing from the others of its address.
-func (a *API) MaySend(r *http.Request, s sessions.Session) bool {
-	now := time.Now()
-	_, ok := a.limits.Allow(s.HolderID, now)
-	if ok && s.User.SignedIn() {
-		_, ok = a.users.Allow(s.User.Name, now)
-	}
-	if ok {
-		_, ok = a.addresses.Allow(a.network(r), now)
-	}
-	return ok
-}
-
-// countMore counts a request as n further ones of its address, its user and its session.
-func (a *API) countMore(r *http.Request, s sessions.Session, n int) error {
-	after, ok := a.allowMore(r, s, n)
-	if !ok {
-		a.Metrics.RateLimited.Inc()
-		return &rateError{after}
-	}
-	return nil
-}
-
-func (a *API) allowMore(r *http.Request, s sessions.Session, n int) (retryAfter int, ok bool) {
-	now := time.Now()
-	after, ok := a.addresses.AllowMore(a.network(r), now, n)
-	if ok && s.User.SignedIn() {
-		after, ok = a.users.AllowMore(s.User.Name, now, n)
-	}
-	if ok && !s.New {
-		after, ok = a.limits.AllowMore(s.HolderID, now, n)
-	}
-	return after, ok
 }
 
 // mayUpgrade checks the origin of a request for a WebSocket, because browsers let any page open one.

@@ -164,7 +164,7 @@ func (a *API) readableDocuments(r *http.Request, s sessions.Session, prefix, aft
 	rules := a.Policy()
 	for looked, size := int64(0), limit; looked < maxLooked; looked, size = looked+size, maxPage {
 		if looked > 0 {
-			if _, ok := a.allowMore(r, s, maxPage/defaultPage); !ok {
+			if a.allowMore(r, s, maxPage/defaultPage) != nil {
 				break // the next request goes on
 			}
 		}
