@@ -77,7 +77,8 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 	}
 	// Calls in the process need a third of the time and of the CPU of gRPC over the socket. The interface is the
 	// same.
-	s := &Store{client: inProcess(e.etcd.Server), txns: txnsOf(e.etcd.Server), embedded: e, endpoint: "unix:" + socket, timeout: c.Timeout}
+	s := OverServer(e.etcd.Server)
+	s.embedded, s.endpoint, s.timeout = e, "unix:"+socket, c.Timeout
 	e.keepSpace(s, dir, c)
 	if err := s.announce(ctx, c.Member.PeerURL); err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -17,6 +17,9 @@ import (
 	"google.golang.org/grpc"
 )
 
+// OverServer returns a store that calls a server of this process directly. [Store.Close] does not stop the server.
+func OverServer(s *etcdserver.EtcdServer) *Store { return Over(inProcess(s), txnsOf(s)) }
+
 // inProcess returns a client that calls the server directly, without a connection.
 func inProcess(s *etcdserver.EtcdServer) *clientv3.Client {
 	client := v3client.New(s)

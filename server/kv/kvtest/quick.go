@@ -7,9 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/server/v3/embed"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
-	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
@@ -29,5 +26,5 @@ func Fill(t testing.TB, dir string, put func(*kv.Store)) {
 	require.NoError(t, err)
 	defer etcd.Close()
 	<-etcd.Server.ReadyNotify()
-	put(kv.Over(v3client.New(etcd.Server), adapter.KvServerToKvClient(v3rpc.NewQuotaKVServer(etcd.Server))))
+	put(kv.OverServer(etcd.Server))
 }
