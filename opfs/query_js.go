@@ -104,10 +104,3 @@ func (c *FileLocks) answer(asker, number string) {
 		}
 	}
 }
-
-func clones(entries []*entry) (all []*entry) {
-	for _, e := range entries {
-		all = append(all, e.clone())
-	}
-	return all
-}
