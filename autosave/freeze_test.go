@@ -68,7 +68,7 @@ func (i *ice) operation() {
 // A page is frozen at any operation of a commit, or between two; another one takes the
 // lock by force, edits and saves; the first one thaws. Nothing stale may be committed
 // over what the successor has, and what the first one could not save it is offered.
-func TestFreezeForcedTakeoverResume(t *testing.T) {
+func TestPageThatThawsCommitsNothingOverItsSuccessor(t *testing.T) {
 	refused := 0
 	for round := range 200 {
 		virtual(t, func(t *testing.T, w *world) {

@@ -252,7 +252,7 @@ func TestTwoRestoresAtOnce(t *testing.T) {
 }
 
 // Nothing is marked, and the first save fails. It is tried again.
-func TestFirstFlushFails(t *testing.T) {
+func TestFirstFlushThatFailsIsTriedAgain(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		a.files.Fail()

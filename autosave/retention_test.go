@@ -192,7 +192,7 @@ func TestSpreadOfAMonth(t *testing.T) {
 }
 
 // A clock that was set leaves times that contradict the order of the commits, or the newest time.
-func TestBelievedTimes(t *testing.T) {
+func TestRetentionAfterAClockWasSet(t *testing.T) {
 	for _, c := range []struct {
 		saved []int64
 		want  []bool

@@ -310,7 +310,7 @@ type transport func(*http.Request) (*http.Response, error)
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
 // An answer of another server than Holdfast fails at once.
-func TestUnexpectedAnswers(t *testing.T) {
+func TestAnswerOfAnotherServerFailsAtOnce(t *testing.T) {
 	moved := httptest.NewServer(http.RedirectHandler("https://elsewhere.test/", http.StatusMovedPermanently))
 	defer moved.Close()
 	secret := httptest.NewTLSServer(http.NotFoundHandler())

@@ -49,7 +49,7 @@ func TestBlockersAreThoseBeforeThatConflict(t *testing.T) {
 }
 
 // A thief that knows the holders takes nothing from another client: only granted entries that share a name count.
-func TestHeldByOther(t *testing.T) {
+func TestThiefFindsHoldersThatShareAName(t *testing.T) {
 	thief := newEntry("thief", "4", waiting, lock.Exclusive, "a")
 	for _, c := range []struct {
 		other *entry
@@ -163,7 +163,7 @@ func TestStealLeavesOtherNames(t *testing.T) {
 	assert.Equal(t, []string{"second", "both", "w"}, ids(table.queue))
 }
 
-func TestAgree(t *testing.T) {
+func TestTableAgreesWithWhatItsClientKnows(t *testing.T) {
 	mine := newEntry("mine", "1", granted, lock.Exclusive, "a")
 	own := []*entry{newEntry("1", "1", present, lock.Shared), mine}
 	whole := &table{queue: []*entry{own[0].clone(), newEntry("unknown", "1", granted, lock.Exclusive, "b"), newEntry("other", "2", waiting, lock.Shared, "a")}}
@@ -177,7 +177,7 @@ func TestAgree(t *testing.T) {
 	assert.True(t, replaced.lacks(own))
 	replaced.recovery = &recovery{}
 	assert.True(t, replaced.agree("1", own))
-	assert.Equal(t, []string{"mine", "1"}, ids(replaced.queue), "who is not seen yields")
+	assert.Equal(t, []string{"mine", "1"}, ids(replaced.queue), "a client that was not seen yields")
 	assert.NotSame(t, mine, replaced.find("mine"))
 
 	taken := &table{recovery: &recovery{seen: []string{"3"}}, queue: []*entry{newEntry("theirs", "3", granted, lock.Exclusive, "a")}}

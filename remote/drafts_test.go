@@ -162,7 +162,7 @@ func (n *internet) typesOnUnkept(t *testing.T) (machine, *writer) {
 
 // A machine cannot keep the content that it loads. When the page comes back after it was cut off, the machine keeps a copy, under another
 // ID. Nobody has saved, so the page goes on; a new page adopts the draft.
-func TestContentThatIsKeptLater(t *testing.T) {
+func TestDraftIsAdoptedThoughItsBaseWasCopiedLater(t *testing.T) {
 	for name, dies := range map[string]bool{"the page comes back": false, "a new page comes": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestContentThatIsKeptLater(t *testing.T) {
 
 // A machine cannot keep the content that it loads, on which a page types. The next page keeps a copy, under another ID, and saves. The
 // conflict of the draft has that copy as its base.
-func TestBaseThatIsKeptLater(t *testing.T) {
+func TestConflictHasTheBaseThatALaterPageCopied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		m, w := n.typesOnUnkept(t)

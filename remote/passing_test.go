@@ -75,7 +75,7 @@ func TestReleaseWithoutAnAnswerIsARelease(t *testing.T) {
 
 // A page gives its question up while the release for it is under way, and the next page in line gets the lock. The former holder does not
 // edit before it knows.
-func TestQuestionThatEndsDuringTheReleaseForIt(t *testing.T) {
+func TestHolderStaysReadOnlyIfTheAskerGivesUpDuringTheRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		a, b, c := n.home("A").tab(t, "a"), n.home("B").tab(t, "b"), n.home("C").tab(t, "c")

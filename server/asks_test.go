@@ -190,7 +190,7 @@ func TestHolderDiesWhileItIsAsked(t *testing.T) {
 	assert.Equal(t, http.StatusOK, (<-bob.asks(t.Context(), "", map[string]any{"grace_ms": 20000})).status)
 }
 
-func TestAskingWhereNobodyIsToBeAsked(t *testing.T) {
+func TestAskingForAFreeOrOwnLockAsksNobody(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	ann := s.as(t, "ann")

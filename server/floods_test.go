@@ -25,7 +25,7 @@ var (
 )
 
 // A client sends pings without end, over a socket of a room or of events. The server answers a few of them.
-func TestPingsWithoutEnd(t *testing.T) {
+func TestFloodOfPingsGetsFewPongs(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for _, path := range []string{"/ws", "/api/documents/d/events"} {
@@ -40,7 +40,7 @@ func TestPingsWithoutEnd(t *testing.T) {
 
 // A client sends fragments without end, which never become a message that could be counted. The server receives no more than the address may
 // send. A socket of the same address that sends little does not wait.
-func TestFragmentsWithoutEnd(t *testing.T) {
+func TestFragmentsCountForTheLimitOfTheAddress(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/ws", "/api/documents/d/events"} {
 		s := start(t, func(c *server.Config) { c.AddressRate, c.AddressBurst = 0.001, 20 })

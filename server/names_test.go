@@ -126,7 +126,7 @@ func TestNamesThatCouldNotBeRemovedAreTriedAgain(t *testing.T) {
 }
 
 // More locks end than the server remembers until their names are due. It finds the others again, without a restart.
-func TestMoreUnusedNamesThanAreRemembered(t *testing.T) {
+func TestUnusedNamesBeyondTheMemoryAreRemovedToo(t *testing.T) {
 	defer func(n int) { maxEnded = n }(maxEnded)
 	maxEnded = 3
 	store := memory.New().Client(nil)

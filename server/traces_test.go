@@ -128,7 +128,7 @@ func TestTheAccessLogNamesTheTrace(t *testing.T) {
 }
 
 // A collector that does not answer delays neither requests nor the end.
-func TestACollectorThatIsAway(t *testing.T) {
+func TestSilentCollectorDelaysNothing(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
 	require.NoError(t, err)

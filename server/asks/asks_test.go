@@ -122,7 +122,7 @@ func TestAcceptedWhileTheStoreDoesNotAnswer(t *testing.T) {
 }
 
 // A question that nobody answered is over, so a later answer is refused.
-func TestAcceptedTooLate(t *testing.T) {
+func TestAnswerAfterTheGraceIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := ask(t, 0)
 		time.Sleep(grace + time.Millisecond)
@@ -132,7 +132,7 @@ func TestAcceptedTooLate(t *testing.T) {
 }
 
 // A holder that accepted and does not release keeps the asker for AcceptLimit, no longer.
-func TestAcceptedAndNotReleased(t *testing.T) {
+func TestAskerWaitsAcceptLimitForTheRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := ask(t, 0)
 		require.NoError(t, s.answers.Accept(t.Context(), s.holder))

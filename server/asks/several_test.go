@@ -50,7 +50,7 @@ func TestTheServerOfAnAskerDies(t *testing.T) {
 }
 
 // A question that waits for longer than its lease stays open.
-func TestALongQuestionStays(t *testing.T) {
+func TestQuestionStaysOpenBeyondItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := ask(t, 0)
 		require.NoError(t, s.answers.Accept(t.Context(), s.holder))

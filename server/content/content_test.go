@@ -184,7 +184,7 @@ func TestBlobsLeftByACrashAreSwept(t *testing.T) {
 }
 
 // The limit of kept generations is lower than before: the next save drops the surplus ones.
-func TestKeepingFewer(t *testing.T) {
+func TestLowerKeepDropsSurplusGenerations(t *testing.T) {
 	s, f, lock := opened(t, MaxKeep)
 	token := lock("r")
 	for i := range MaxKeep + 3 {

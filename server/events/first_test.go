@@ -33,7 +33,7 @@ func TestResumeFromTheBeginningAfterACompaction(t *testing.T) {
 }
 
 // A document without events is locked at the moment when a client resumes. The client gets the event of the lock, and no state instead.
-func TestALockDuringAResume(t *testing.T) {
+func TestLockDuringAResumeIsAnEventAndNoState(t *testing.T) {
 	m := memory.New()
 	defer m.Close()
 	store := m.Client(nil)

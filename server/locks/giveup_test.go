@@ -124,7 +124,7 @@ func exact(name string, paths ...locks.Path) locks.Request {
 }
 
 // A tab finds a lease that another tab of its browser left, and ends only that one.
-func TestAnExactRequestEndsWhatItNames(t *testing.T) {
+func TestRequestReplacesOnlyTheLeaseThatItNames(t *testing.T) {
 	table := open(t, kvtest.Open(t))
 	left, err := table.Acquire(t.Context(), exact("one", at("p")))
 	require.NoError(t, err)

@@ -173,7 +173,7 @@ func TestOfTwoPromisesTheLaterIsKept(t *testing.T) {
 
 // A lease that begins before the watch shows the end of the last one gets no time from the delay, and a refused
 // request takes none of its holder's.
-func TestPromisesOfOnePlaceAreApart(t *testing.T) {
+func TestPromiseCountsForNoOtherLeaseOfThePlace(t *testing.T) {
 	table := opened(t)
 	first, _ := leased(t, table, "ann", time.Minute)
 	require.Eventually(t, table.sees(first.ExpiresAt), 30*time.Second, time.Millisecond)

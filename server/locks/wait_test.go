@@ -68,7 +68,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 	}
 }
 
-func TestWaitingEnds(t *testing.T) {
+func TestWaitEndsByItsLimitOrItsContext(t *testing.T) {
 	table := open(t, kvtest.Open(t))
 	_, err := table.Acquire(t.Context(), want(ann, at("p")))
 	require.NoError(t, err)
@@ -153,7 +153,7 @@ func TestACircleEndsAtItsYoungest(t *testing.T) {
 	}
 }
 
-func TestNoCircleNoVictim(t *testing.T) {
+func TestNoDeadlockWithoutACycle(t *testing.T) {
 	table := open(t, kvtest.Open(t))
 	outcomes := make(chan outcome, 2)
 	// Ann holds p and waits for q. Bob holds q and waits for r. Eve holds r. This is a chain, not a cycle.

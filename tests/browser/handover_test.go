@@ -49,7 +49,7 @@ func TestHandover(t *testing.T) {
 }
 
 // A tab that navigates enters the back/forward cache and keeps its lock: a waiter starves until the tab closes.
-func TestHandoverStarvesBehindTheCache(t *testing.T) {
+func TestWaiterStarvesBehindACachedTab(t *testing.T) {
 	l := openLab(t, browser.Options{})
 	observer, holder := l.tab(t, "observer"), l.tab(t, "holder")
 	holder.MustEval("take('x')", nil)

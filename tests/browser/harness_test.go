@@ -156,7 +156,7 @@ func TestTabs(t *testing.T) {
 }
 
 // A spare tab releases everything, and is like new for the next Open of its address.
-func TestSpare(t *testing.T) {
+func TestSpareTabIsLikeNew(t *testing.T) {
 	t.Parallel()
 	l := openLab(t, browser.Options{Shell: true})
 	observer, tab := l.tab(t, "observer"), l.tab(t, "tab")

@@ -12,7 +12,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(browser.Run(m)) }
 
 // A browser serves one test after another. It is like new, except for the storage of other origins.
-func TestKept(t *testing.T) {
+func TestBrowserIsLikeNewForTheNextTest(t *testing.T) {
 	t.Parallel()
 	options := browser.Options{Shell: true, Flags: []string{"lang=de"}} // no other test uses these options
 	var first *browser.Browser

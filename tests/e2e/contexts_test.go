@@ -101,7 +101,7 @@ func TestPageWithoutHelper(t *testing.T) {
 
 // A worker of the page uses the package like a page, in either host and with either strategy. Its locks are free when
 // it is terminated.
-func TestInAWorker(t *testing.T) {
+func TestPackageWorksInAWorker(t *testing.T) {
 	t.Parallel()
 	mux := pages(t, siteDir)
 	mux.HandleFunc("/own-worker.js", func(w http.ResponseWriter, _ *http.Request) {

@@ -93,7 +93,7 @@ func TestEarlyReturnIsFrozenWhileItLooks(t *testing.T) {
 }
 
 // A page enters the cache twice before its next runtime runs. Words that are typed after the second return outlive a crash.
-func TestTypedAfterTheSecondReturn(t *testing.T) {
+func TestWordsAfterTheSecondReturnOutliveACrash(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
@@ -167,7 +167,7 @@ func TestDownloadFailsAfterTheReturn(t *testing.T) {
 }
 
 // A page is cached while its AutoSave begins. It begins anew when the page returns.
-func TestCachedWhileItBegins(t *testing.T) {
+func TestEarlyAutoSaveBeginsAnewAfterItsPageWasCached(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
 	root := "cached while it begins"
@@ -265,7 +265,7 @@ func TestNotEditableAfterDispose(t *testing.T) {
 }
 
 // A page is cached while Go takes over. Its sleep is the reason, not a crash.
-func TestCachedDuringTheTakeover(t *testing.T) {
+func TestCacheDuringTheTakeoverIsNoCrash(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
 	tab := w.gatedTab(t, named("worker", "cached in the takeover", "Ann"))

@@ -34,7 +34,7 @@ func endsForAll(t *testing.T, w world, ann *browser.Tab, host, root string) {
 
 // A page enters the back/forward cache while its AutoSave begins. As it returns, the AutoSave begins again: the attempt before has ended. Otherwise
 // there would be two, and the page could not end the first one, which holds the lock.
-func TestCachedWhileAnAutoSaveBegins(t *testing.T) {
+func TestOneAutoSaveAfterItsPageWasCachedWhileItBegan(t *testing.T) {
 	t.Parallel()
 	w := open(t, whole)
 	eachHost(t, func(t *testing.T, host string) {
@@ -51,7 +51,7 @@ func TestCachedWhileAnAutoSaveBegins(t *testing.T) {
 }
 
 // The worker of a page ends while its AutoSave begins. The AutoSave has failed, and does not begin in the next worker.
-func TestWorkerEndsWhileAnAutoSaveBegins(t *testing.T) {
+func TestAutoSaveFailsIfItsWorkerEndsWhileItBegins(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
 	root := "begins without a worker"

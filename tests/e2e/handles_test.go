@@ -189,7 +189,7 @@ func TestDocumentOpenTwiceInAPage(t *testing.T) {
 }
 
 // The test imports the folder of a built package as a program on a server does.
-func TestOnAServer(t *testing.T) {
+func TestPackageIsImportedOnAServer(t *testing.T) {
 	t.Parallel()
 	module, err := filepath.Abs(siteDir + "/holdfast.js")
 	require.NoError(t, err)

@@ -270,7 +270,7 @@ func TestAutoSaveBeginsAfterFailedDownload(t *testing.T) {
 }
 
 // A page may name the Wasm and the worker one by one. Then it fetches them from there alone.
-func TestFilesElsewhere(t *testing.T) {
+func TestWasmAndWorkerAreFetchedFromTheirOwnURLs(t *testing.T) {
 	t.Parallel()
 	n, w := troubledNetwork(t)
 	files := n.files

@@ -10,7 +10,7 @@ import (
 )
 
 // The page of notes has two documents in one runtime. Another tab asks for one of them, and the other one stays where it is.
-func TestNotes(t *testing.T) {
+func TestNotesHandOverOneDocumentAlone(t *testing.T) {
 	t.Parallel()
 	w := open(t, whole)
 	notes := func() *browser.Tab {

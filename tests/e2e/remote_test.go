@@ -202,7 +202,7 @@ func TestPresenceOfOtherPages(t *testing.T) {
 }
 
 // A user changes the name before the page's first request is answered. The others see the latest name.
-func TestANameTakenOnTheWayIn(t *testing.T) {
+func TestOthersSeeTheNameThatChangedWhileThePageLoaded(t *testing.T) {
 	t.Parallel()
 	server := serve(t)
 	tab := profiles(t, 1)[0].Open(t, server.URL+"/room.html")

@@ -74,7 +74,7 @@ func TestRaceFindsADoubleGrant(t *testing.T) {
 
 // The reports of a contender that is ended during its start do not count. A contender that starts and never begins is
 // left behind.
-func TestEndedBeforeItsFirstTurn(t *testing.T) {
+func TestReportsOfAContenderThatEndsDuringItsStartDoNotCount(t *testing.T) {
 	r := newReferee(1)
 	r.enter("tab1.page.1")
 	r.enter("tab2.page.2")

@@ -43,7 +43,7 @@ func take(l *ledger, at time.Duration, client string, token int64, left time.Dur
 	l.confirm(at, client, left)
 }
 
-func TestTwoAtOnceAreFound(t *testing.T) {
+func TestLedgerFindsTwoHoldersAtOnce(t *testing.T) {
 	l := newLedger()
 	take(l, 1*second, "a", 1, 4*second, project)
 	take(l, 2*second, "b", 2, 4*second, below)
@@ -74,7 +74,7 @@ func TestRobbedBeforeItsReport(t *testing.T) {
 	}
 }
 
-func TestOneAfterTheOtherIsRight(t *testing.T) {
+func TestLedgerAcceptsOneHolderAfterTheOther(t *testing.T) {
 	for name, end := range map[string]func(*ledger){
 		"left":      func(l *ledger) { l.left(2*second, "a", second) },
 		"ended":     func(l *ledger) { l.ended(2*second, "a") },
@@ -175,7 +175,7 @@ func TestLostSavesAreFound(t *testing.T) {
 	assert.Len(t, a.violations, 2, "a line twice")
 }
 
-func TestLateWritesAreFound(t *testing.T) {
+func TestLedgerFindsLateWrites(t *testing.T) {
 	a := newArchive()
 	a.loaded("doc", "ann", 1, "")
 	assert.False(t, a.superseded("doc", 1))
