@@ -14,8 +14,8 @@ const chunk = 200
 // even on file systems that ignore case or change Unicode. No document's folder is a place where another document keeps
 // files.
 //
-// The name is that of lock.Name: letters a to z, digits, "-" and "_" stay, "+" separates components, every other byte is "~" and
-// two hexadecimal digits. A long name is split. Each part begins with "=", which no file or folder of a document does.
+// In a name, letters a to z, digits, "-" and "_" stay, "+" separates components, and every other byte is "~" and two hexadecimal digits.
+// A long name is split. Each part begins with "=", which no file or folder of a document does.
 func Folder(path []string) string {
 	if len(path) == 0 {
 		return ""

@@ -18,7 +18,7 @@ const (
 
 // Layout is the [Store] over [Files]. It uses these files:
 //
-//	history/<time>-<token>        the content of one generation, unchanged, and its seal; empty before it is written
+//	history/<made>-<token>        the content of one generation, unchanged, and its seal; empty before it is written
 //	index/<token>-<number>.json   the list of generations, the current one last
 //
 // The newest valid index is authoritative; a commit writes a new one. No file is written twice. An editor that was
