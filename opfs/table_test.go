@@ -125,7 +125,7 @@ func TestWrongClockGivesNoAdvantage(t *testing.T) {
 		table := &table{queue: []*entry{asked("victim", 0)}}
 		table.queue[0].asked = wrong
 		table.join(victim)
-		assert.Same(t, victim, table.queue[1], "who waits with a time of %d", wrong)
+		assert.Same(t, victim, table.queue[1], "the waiter with a time of %d stays first", wrong)
 	}
 	// A client whose clock is 50 ms behind passes for 50 ms and no longer, however often it asks.
 	table := &table{queue: []*entry{asked("victim", 0)}}

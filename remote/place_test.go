@@ -131,7 +131,7 @@ func TestTabsAskForPlaceOneAfterTheOther(t *testing.T) {
 		a, b := open(t, n, space, "A", "a"), open(t, n, space, "A", "b")
 		first := a.acquire(at("x"))
 		waiting := b.begin(context.Background(), waits(at("x")))
-		assert.Equal(t, []string{"POST A", "PUT A"}, n.requests(), "who does not hold here does not ask there")
+		assert.Equal(t, []string{"POST A", "PUT A"}, n.requests(), "a page without the lock of this machine does not ask the server")
 		a.release(first)
 		require.NoError(t, <-waiting)
 		assert.Equal(t, []string{"POST A", "PUT A", "DELETE A", "POST A", "PUT A"}, n.requests())

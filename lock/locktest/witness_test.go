@@ -57,7 +57,7 @@ func TestWitnessOfAStealThatFailed(t *testing.T) {
 // Only who asked before a steal failed may have been stolen from, and a request that does not steal excuses nobody.
 func TestWitnessFindsDoubleHolders(t *testing.T) {
 	for name, report := range map[string]func(w *locktest.Witness){
-		"who fails does not steal": func(w *locktest.Witness) {
+		"a contender that fails does not steal": func(w *locktest.Witness) {
 			w.Begin("a", false)
 			w.Begin("quiet", false)
 			w.Begin("b", false)

@@ -141,5 +141,5 @@ func TestParticipantThatEntersAnotherRoomLeavesTheFirst(t *testing.T) {
 	ann.enter(second, "Anna")
 	assert.Equal(t, []string{"Ben=", "Anna="}, names(ann.info().roomInfo), "still there, under the new name")
 	ann.enter(second, "Anna")
-	assert.Equal(t, []string{"Ben=", "Anna="}, names(ann.info().roomInfo), "who asks again is answered again")
+	assert.Equal(t, []string{"Ben=", "Anna="}, names(ann.info().roomInfo), "a participant that asks again gets another answer")
 }

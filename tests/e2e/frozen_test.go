@@ -66,7 +66,7 @@ func TestSuspendedInAStep(t *testing.T) {
 		assert.Contains(t, browser.Get[[]string](next, "events.filter(e => e.type === 'lock:warning').map(e => e.detail)"),
 			"the record of the lock could not be read for longer than its TTL, and nobody answered: it was taken over")
 		last.MustEval("await new Promise(done => setTimeout(done, 4000))", nil) // it looks meanwhile
-		assert.True(t, browser.Get[bool](last, "lease === undefined"), "who took over was robbed by the next")
+		assert.True(t, browser.Get[bool](last, "lease === undefined"), "the tab that took over lost the lock to the next one")
 
 		holder.Continue()
 		holder.WaitFor("lease.signal.aborted", browser.Limit)

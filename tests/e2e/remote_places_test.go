@@ -137,7 +137,7 @@ func TestADeadlockBetweenBrowsers(t *testing.T) {
 	ann.MustEval("result = take('other', {path: ['b'], within: leases.own, backoff: {maxRetries: 0}}); null", nil)
 	ann.WaitFor(waitsOnServer, browser.Limit) // her event comes before the server has her request
 	bob.MustEval("result = failure(take('other', {path: ['a'], within: leases.own, backoff: {maxRetries: 0}})); null", nil)
-	assert.Equal(t, "deadlock", browser.Get[string](bob, "(await result).code"), "who began last")
+	assert.Equal(t, "deadlock", browser.Get[string](bob, "(await result).code"), "the waiter that began last")
 	bob.MustEval("await give('own')", nil)
 	assert.Positive(t, browser.Get[int64](ann, "await result"))
 }

@@ -43,7 +43,7 @@ func TestDeadlockBetweenTabs(t *testing.T) {
 		b.MustEval(`globalThis.began = now()
 			one('r1', {within: outer}).then(l => { globalThis.inner = l; outcome = 'granted' }, e => { outcome = e.code; globalThis.ended = now() }); null`, nil)
 		b.WaitFor("outcome", browser.Limit)
-		assert.Equal(t, "deadlock", browser.Get[string](b, "outcome"), "who closed the cycle is told")
+		assert.Equal(t, "deadlock", browser.Get[string](b, "outcome"), "the waiter that closed the cycle gets the error")
 		assert.Less(t, browser.Get[float64](b, "ended - began"), browser.Prompt)
 		t.Logf("told after %.0f ms", browser.Get[float64](b, "ended - began"))
 		assert.True(t, browser.Get[bool](b, "events.find(e => e.type === 'lock:error' && e.error.code === 'deadlock').retryable"))

@@ -91,7 +91,7 @@ func TestLedgerAcceptsOneHolderAfterTheOther(t *testing.T) {
 			take(l, 1*second, "a", 1, left, project)
 			end(l)
 			take(l, 3*second, "b", 2, 4*second, project)
-			assert.False(t, l.confirm(4*second, "a", -1), "who wakes late is refused")
+			assert.False(t, l.confirm(4*second, "a", -1), "a client that wakes late is refused")
 			l.confirm(4*second, "b", 4*second)
 			assert.Empty(t, l.violations)
 		})
