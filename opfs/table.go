@@ -181,7 +181,6 @@ func (t *table) next() (free []*entry) {
 	return free
 }
 
-// clones returns copies of the entries, which share nothing with them.
 func clones(entries []*entry) (all []*entry) {
 	for _, e := range entries {
 		all = append(all, e.clone())
