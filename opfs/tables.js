@@ -24,7 +24,7 @@ import { bounded, open } from "./savewriter.js";
  */
 
 /** All in milliseconds. */
-const idleMs = 100, // the file is closed after this time without a step; keptMs of web/src/holdfast.ts is longer
+const idleMs = 100, // the file is closed after this time without a step; web/src/holdfast.ts relies on twice this time
   longestMs = 500, // the file is opened anew after this time, because somebody may have removed it
   decideMs = 20, // a client that received the content may decide again within this time, before others open the file
   followMs = 3, // a client whose steps follow each other may make one more within this time, before others open the file
