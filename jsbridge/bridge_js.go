@@ -1,8 +1,8 @@
 //go:build js && wasm
 
-// Package jsbridge is the only home of JavaScript callbacks and promises. It turns
+// Package jsbridge has all JavaScript callbacks and promises. It turns
 // promises into calls that return, Go functions into functions that return promises,
-// and browser objects into the ports of package lock.
+// and browser objects into the ports of packages lock, autosave and remote.
 //
 // Nothing outside this package calls js.FuncOf. Inside there is exactly one js.Func, through which JavaScript makes
 // every callback. A callback whose scope was released is ignored instead of failing; a promise that lost a race may

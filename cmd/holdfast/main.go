@@ -1,4 +1,4 @@
-// Command holdfast serves document locks and rooms between machines, and speaks to such a server:
+// Command holdfast serves locks, contents of documents and rooms between machines, and is a client of such a server:
 //
 //	holdfast serve [--addr 127.0.0.1:8080] [--data-dir ./holdfast-data | --etcd host:port,…]
 //	holdfast lock DOC [--wait 30s] -- CMD
