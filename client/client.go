@@ -17,7 +17,7 @@ import (
 
 // Config says which server a [Client] uses, and as whom.
 type Config struct {
-	// URL is the address of the server, as https://locks.example.com. A path is kept; a user, a query or a fragment is an error.
+	// URL is the address of the server, such as https://locks.example.com. A path is kept; a user, a query or a fragment is an error.
 	URL string
 	// Key is the API key. Token replaces it where tokens expire: it is called for each request and returns the token that is valid now. With
 	// neither, the client sends a random secret, which only a server without users accepts.
@@ -59,7 +59,7 @@ func New(c Config) (*Client, error) {
 		if err == nil {
 			shown = u.Redacted()
 		}
-		return nil, invalid("connect", shown, "the URL must be the server's address, as https://locks.example.com")
+		return nil, invalid("connect", shown, "the URL must be the server's address, such as https://locks.example.com")
 	}
 	if c.Key != "" && c.Token != nil {
 		return nil, invalid("connect", c.URL, "give a Key or a Token, not both")

@@ -76,5 +76,5 @@ func ExampleLease_Context() {
 func ExampleNew() {
 	_, err := client.New(client.Config{URL: "locks.example.com"})
 	fmt.Println(err)
-	// Output: connect locks.example.com: the URL must be the server's address, as https://locks.example.com (invalid_request)
+	// Output: connect locks.example.com: the URL must be the server's address, such as https://locks.example.com (invalid_request)
 }

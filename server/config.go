@@ -39,11 +39,10 @@ type Config struct {
 	// Prefix is put before every key in the external cluster, so that several deployments can share it.
 	Prefix string
 
-	// Origins are further origins whose pages may use the API; UserHeader is a header that a reverse proxy sets to the
-	// user's name; SecureCookie is for a proxy that ends HTTPS.
-	Origins      []string
-	UserHeader   string
-	GroupsHeader string
+	// Origins are further origins whose pages may use the API.
+	Origins []string
+	// UserHeader and GroupsHeader are headers that a trusted proxy sets to the user's name and groups.
+	UserHeader, GroupsHeader string
 	// APIKeys is a file of API keys, see [users.ParseKeys].
 	APIKeys string
 	// Policy is a file of rules, see package policy. Empty allows everybody, or with users those who have signed in, to read, lock and write.
@@ -54,7 +53,8 @@ type Config struct {
 	// OIDCSecret is a file with the client secret of OIDCAudience for the provider; empty is none.
 	OIDCSecret string
 	// Audit is the file of the audit log, see package audit.
-	Audit        string
+	Audit string
+	// SecureCookie is for a proxy that ends HTTPS.
 	SecureCookie bool
 
 	// LockTTL is the time for which a document's lock lasts without a heartbeat, Sweep the pause between two sweeps of everything,
@@ -82,7 +82,7 @@ type Config struct {
 	// MaxLocks, MaxWaiting and MaxTickets limit the locks, waiting requests and tickets of one session, and MaxDocuments the existing
 	// documents that it has created. MaxSockets limits the sockets of one address. 0 is no limit.
 	MaxLocks, MaxWaiting, MaxTickets, MaxDocuments, MaxSockets int
-	// LockAll lets any owner lock all documents at once.
+	// LockAll lets anybody lock all documents at once.
 	LockAll bool
 
 	// AccessLog logs each request, with an id.
@@ -148,8 +148,8 @@ func (c *Config) check() error {
 		return errors.New("--groups-header needs --user-header: groups are those of a user")
 	}
 	if c.UserHeader != "" && len(c.TrustedProxies) == 0 {
-		return errors.New("--user-header needs --trusted-proxy with the addresses of the proxies that set the header, as 127.0.0.1; " +
-			"otherwise anybody could name himself")
+		return errors.New("--user-header needs --trusted-proxy with the addresses of the proxies that set the header, such as 127.0.0.1; " +
+			"otherwise anybody could claim to be any user")
 	}
 	if c.Keep < 1 || c.Keep > content.MaxKeep {
 		return fmt.Errorf("--keep is from 1 to %d", content.MaxKeep)

@@ -107,7 +107,7 @@ func pathOf(arg string) (path []string, err error) {
 	for _, part := range strings.Split(strings.Trim(arg, "/"), "/") {
 		component, err := url.PathUnescape(part)
 		if err != nil || component == "" {
-			return nil, fmt.Errorf("%q is no place, as book/chapter%%201: components are not empty, and %% begins an escaped byte", arg)
+			return nil, fmt.Errorf("%q is not a place such as book/chapter%%201: components are not empty, and %% begins an escaped byte", arg)
 		}
 		path = append(path, component)
 	}

@@ -172,7 +172,7 @@ func (o *options) checkAnonymous() error {
 	}
 	host, _, err := net.SplitHostPort(o.addr)
 	if err != nil {
-		return fmt.Errorf("--addr %s is no address, as 127.0.0.1:8080: %w", o.addr, err)
+		return fmt.Errorf("--addr %s is not an address such as 127.0.0.1:8080: %w", o.addr, err)
 	}
 	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 		return nil

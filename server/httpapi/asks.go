@@ -100,7 +100,7 @@ func (a *API) acceptAsk(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	if err := a.Asks.Accept(r.Context(), by); err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, done{true, "Save, then release the lock: it goes to the one who asked."})
+	writeJSON(w, http.StatusOK, done{true, "Save, then release the lock: the client that asked gets it."})
 	return nil
 }
 

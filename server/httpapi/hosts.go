@@ -50,7 +50,7 @@ func ParseProxies(list []string) (Proxies, error) {
 		if err != nil {
 			ip, ipErr := netip.ParseAddr(text)
 			if ipErr != nil {
-				return nil, fmt.Errorf("--trusted-proxy %q is no address and no range, as 10.0.0.0/8", text)
+				return nil, fmt.Errorf("--trusted-proxy %q is neither an address nor a range such as 10.0.0.0/8", text)
 			}
 			prefix = netip.PrefixFrom(ip, ip.BitLen())
 		}

@@ -171,7 +171,7 @@ func (a *API) listLocks(ctx context.Context, s sessions.Session, path locks.Path
 // queryPath splits a path at its slashes; a slash inside a component is escaped as %2F.
 func queryPath(text string) (locks.Path, error) {
 	if text == "" {
-		return nil, invalid("The query needs a path, as path=a/b.")
+		return nil, invalid("The query needs a path, such as path=a/b.")
 	}
 	var path locks.Path
 	for _, part := range strings.Split(text, "/") {

@@ -145,12 +145,12 @@ func (m Member) check() error {
 	}
 	for _, text := range append([]string{m.PeerURL, m.ClientURL, m.Replace}, m.Join...) {
 		if u, err := url.Parse(text); text != "" && (err != nil || u.Scheme != scheme || u.Port() == "") {
-			return fmt.Errorf("%q is not a URL of a member, as %s://10.0.0.1:2380 (with certificates https, without http)", text, scheme)
+			return fmt.Errorf("%q is not a URL of a member, such as %s://10.0.0.1:2380 (with certificates https, without http)", text, scheme)
 		}
 	}
 	for _, text := range []string{m.PeerAddr, m.ClientAddr} {
 		if _, err := netip.ParseAddrPort(text); text != "" && err != nil {
-			return fmt.Errorf("%q is no address for a member to listen on, as 0.0.0.0:2380", text)
+			return fmt.Errorf("%q is not an address to listen on, such as 0.0.0.0:2380", text)
 		}
 	}
 	return nil

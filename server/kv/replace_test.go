@@ -90,8 +90,8 @@ func TestMemberWaitsUntilItIsKnown(t *testing.T) {
 
 func TestMemberAddressesAreChecked(t *testing.T) {
 	for want, m := range map[string]Member{
-		"no address for a member": {PeerURL: "http://localhost:1", PeerAddr: "localhost:1"},
-		"not a URL of a member":   {PeerURL: "http://localhost:1", Replace: "localhost:2"},
+		"not an address to listen on": {PeerURL: "http://localhost:1", PeerAddr: "localhost:1"},
+		"not a URL of a member":       {PeerURL: "http://localhost:1", Replace: "localhost:2"},
 	} {
 		_, err := Config{DataDir: "x", Member: m}.withDefaults()
 		assert.ErrorContains(t, err, want)

@@ -92,13 +92,13 @@ func TestUnusableCertificatesAreRefused(t *testing.T) {
 	good, expired, other := a.Issue("good", 1, time.Hour), a.Issue("expired", 2, -time.Hour), a.Issue("other", 3, time.Hour)
 	member := kv.Member{PeerURL: secureURL(t)}
 	for want, files := range map[string]kv.TLSFiles{
-		"has expired":                        expired,
-		"does not match":                     {Cert: good.Cert, Key: other.Key, CA: good.CA},
-		"no such file":                       {Cert: good.Cert + "x", Key: good.Key, CA: good.CA},
-		"no certificate in PEM":              {Cert: good.Cert, Key: good.Key, CA: good.Key},
-		"need a certificate":                 {Cert: good.Cert, Key: good.Key},
-		"a certificate and its key go":       {},
-		"as http://10.0.0.1:2380 (with cert": {},
+		"has expired":                             expired,
+		"does not match":                          {Cert: good.Cert, Key: other.Key, CA: good.CA},
+		"no such file":                            {Cert: good.Cert + "x", Key: good.Key, CA: good.CA},
+		"no certificate in PEM":                   {Cert: good.Cert, Key: good.Key, CA: good.Key},
+		"need a certificate":                      {Cert: good.Cert, Key: good.Key},
+		"a certificate and its key go":            {},
+		"such as http://10.0.0.1:2380 (with cert": {},
 	} {
 		m := member
 		m.TLS = files
@@ -111,7 +111,7 @@ func TestUnusableCertificatesAreRefused(t *testing.T) {
 		assert.ErrorContains(t, err, want)
 	}
 	_, err := kv.Open(t.Context(), kv.Config{DataDir: kvtest.Dir(t), Member: kv.Member{PeerURL: kvtest.FreeURL(t), TLS: good}})
-	assert.ErrorContains(t, err, "as https://10.0.0.1:2380")
+	assert.ErrorContains(t, err, "such as https://10.0.0.1:2380")
 }
 
 // An external cluster asks for a certificate and a password. Without them, the error says what is missing.

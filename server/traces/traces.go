@@ -46,7 +46,7 @@ type Traces struct {
 func Open(ctx context.Context, collector string, log *slog.Logger) (*Traces, error) {
 	u, err := url.Parse(collector)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" {
-		return nil, fmt.Errorf("--traces is the URL of an OpenTelemetry collector, as http://127.0.0.1:4317, not %q", collector)
+		return nil, fmt.Errorf("--traces is the URL of an OpenTelemetry collector, such as http://127.0.0.1:4317, not %q", collector)
 	}
 	exporter, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(collector))
 	if err != nil {
