@@ -20,6 +20,8 @@ const (
 	// maxNames is the maximum number of properties that a request names, maxAnswer that of the bytes of an answer. After maxLocked bytes,
 	// an answer has no more locks.
 	maxNames, maxAnswer, maxLocked = 200, 64 << 20, 16 << 20
+	// smallAnswer is the size in bytes up to which an answer is sent without a turn: see [httpapi.API.TakeMemory].
+	smallAnswer = 64 << 10
 	// nodesAtOnce is the number of nodes whose properties are read together.
 	nodesAtOnce = 100
 )
@@ -111,7 +113,7 @@ func (h *Handler) listMembers(c *call, q query, n node) error {
 	if err != nil {
 		return err
 	}
-	if answer.Len() <= maxXML {
+	if answer.Len() <= smallAnswer {
 		end() // others need not wait for a client that reads slowly
 	}
 	answer.send(c.w, http.StatusMultiStatus)
