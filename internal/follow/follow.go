@@ -1,4 +1,5 @@
-// Package follow keeps the contents of files up to date while a program runs.
+// Package follow keeps the contents of files up to date while a program runs: it reads changed files again within seconds. If they cannot be
+// read or parsed, the last readable contents stay.
 package follow
 
 import (

@@ -5,8 +5,9 @@
 // A room is the value of one key, and the functions that change it (room.go) are pure. One transaction reads a room,
 // computes the change, and commits it on the condition that the values read have not changed (table.go). After a
 // conflict the change starts over. Each instance watches the key of a room once (feed.go) and sends every new state
-// from that watch to its participants. The change itself sends nothing. So each participant receives each state once,
-// in the order of revisions. A socket (socket.go) reads messages, carries them out and writes the outgoing messages.
+// from that watch to its participants. The change itself sends nothing. So each participant receives a state at most once,
+// in the order of revisions. A participant that is 16 states behind (outbox.go) gets the newest one only. A socket (socket.go) reads
+// messages, carries them out and writes the outgoing messages.
 //
 // # Keys
 //
