@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/internal/document"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -122,7 +123,7 @@ func (c *Contents) next(commit autosave.Commit) Save {
 // isDraft reports whether the server accepts the name of a draft.
 func isDraft(name string) bool {
 	for i := range len(name) {
-		if !isPlain(name[i]) || name[i] == '.' {
+		if !document.IsPlain(name[i]) || name[i] == '.' {
 			return false
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/document"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -61,7 +62,7 @@ func (d *Document) Folder() string {
 	if rest, ok := strings.CutPrefix(url, "https://"); ok {
 		url = rest // a host contains no "://", so no other URL looks like it
 	}
-	folder, name := "", string(escaped(url))
+	folder, name := "", document.Escape(url)
 	for len(name) > maxFolder {
 		folder, name = folder+name[:maxFolder]+"/", "~+"+name[maxFolder:]
 	}
@@ -75,51 +76,31 @@ const maxFolder = 200
 // and "~", is written as "~" and two hexadecimal digits. Different names have different ids. It fails for a name whose
 // id would be longer than 128.
 func DocumentID(project string) (string, error) {
-	id := escaped(project)
-	if len(id) == 0 || len(id) > maxID {
+	id := document.Escape(project)
+	if len(id) == 0 || len(id) > document.MaxID {
 		return "", &lock.Error{Code: lock.CodeInvalidArgument, Operation: lock.OpAcquire,
-			Detail: "root must have 1 to " + strconv.Itoa(maxID) + " characters where there is a server; others than letters, digits and . _ - count three times"}
+			Detail: "root must have 1 to " + strconv.Itoa(document.MaxID) + " characters where there is a server; others than letters, digits and . _ - count three times"}
 	}
-	return string(id), nil
+	return id, nil
 }
-
-const maxID = 128
 
 // ID returns the id of a document of the project: the project itself, or the document at a path below it. The lock of
 // such a document is a place on the server, so that it and the lock of the whole project exclude each other.
 func (d *Document) ID(path []string) (string, error) {
 	id := d.c.Document
 	for _, component := range path {
-		id += "~." + string(escaped(component))
+		id += document.Part + document.Escape(component)
 	}
-	if len(id) > maxID || len(path) > maxDepth {
+	if len(id) > document.MaxID || len(path) > maxDepth {
 		return "", &lock.Error{Code: lock.CodeInvalidArgument, Operation: lock.OpAcquire, Resource: d.resource,
-			Detail: "with a server, root and path together must have at most " + strconv.Itoa(maxID) +
+			Detail: "with a server, root and path together must have at most " + strconv.Itoa(document.MaxID) +
 				" characters, counting 2 for each component and 3 for each byte but letters, digits and . _ -"}
 	}
 	return id, nil
 }
 
 // maxDepth is the maximum number of components of a path below the project.
-const maxDepth = 14
-
-func escaped(s string) (id []byte) {
-	const digits = "0123456789ABCDEF"
-	for i := range len(s) {
-		b := s[i]
-		if isPlain(b) {
-			id = append(id, b)
-		} else {
-			id = append(id, '~', digits[b>>4], digits[b&0xf])
-		}
-	}
-	return id
-}
-
-// isPlain reports whether an id contains the byte unchanged.
-func isPlain(b byte) bool {
-	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("._-", b) >= 0
-}
+const maxDepth = document.MaxDepth - 1
 
 // Request implements [lock.Locker]: the local lock, then the server's. The server has no steal: a client waits for a
 // holder on another machine.

@@ -13,9 +13,10 @@ import (
 const (
 	// MaxID is the longest id, and MaxComponent the longest component of a path, in bytes.
 	MaxID, MaxComponent = 128, 128
-	// maxDepth is how many components a path has at most; "documents" counts as another one.
-	maxDepth = 15
-	part     = "~."
+	// MaxDepth is how many components a path has at most; "documents" counts as another one.
+	MaxDepth = 15
+	// Part begins each component of an id below the first.
+	Part = "~."
 )
 
 // IsID reports whether a text may be a document's id. "." and ".." may not: browsers take them for steps in a path.
@@ -24,7 +25,7 @@ func IsID(id string) bool {
 		return false
 	}
 	for i := range len(id) {
-		if !plain(id[i]) && id[i] != '~' {
+		if !IsPlain(id[i]) && id[i] != '~' {
 			return false
 		}
 	}
@@ -34,10 +35,10 @@ func IsID(id string) bool {
 // Path returns the path of the document with this id, below "documents". An id in any other spelling than that of [ID] is
 // one component.
 func Path(id string) []string {
-	if !strings.Contains(id, part) {
+	if !strings.Contains(id, Part) {
 		return []string{id}
 	}
-	pieces := strings.Split(id, part)
+	pieces := strings.Split(id, Part)
 	path := []string{pieces[0]}
 	for _, piece := range pieces[1:] {
 		path = append(path, unescape(piece))
@@ -50,21 +51,27 @@ func Path(id string) []string {
 
 // ID spells the id of the document at a path below "documents". The first component stands in the id as it is.
 func ID(path []string) (string, bool) {
-	if len(path) == 0 || len(path) > maxDepth || slices.ContainsFunc(path, bad) {
+	if len(path) == 0 || len(path) > MaxDepth || slices.ContainsFunc(path, bad) {
 		return "", false
 	}
-	id := []byte(path[0])
+	id := path[0]
 	for _, component := range path[1:] {
-		id = append(id, part...)
-		for _, b := range []byte(component) {
-			if plain(b) {
-				id = append(id, b)
-			} else {
-				id = append(id, '~', digits[b>>4], digits[b&0xf])
-			}
+		id += Part + Escape(component)
+	}
+	return id, len(id) <= MaxID
+}
+
+// Escape spells a component of an id: every byte except letters, digits and ". _ -" is "~" and two hexadecimal digits.
+func Escape(component string) string {
+	var text []byte
+	for i := range len(component) {
+		if b := component[i]; IsPlain(b) {
+			text = append(text, b)
+		} else {
+			text = append(text, '~', digits[b>>4], digits[b&0xf])
 		}
 	}
-	return string(id), len(id) <= MaxID
+	return string(text)
 }
 
 // bad reports whether a text cannot be a component. One that is not UTF-8 would be another one in JSON, and so in the store.
@@ -74,8 +81,9 @@ func bad(component string) bool {
 
 const digits = "0123456789ABCDEF"
 
-func plain(b byte) bool {
-	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '.' || b == '_' || b == '-'
+// IsPlain reports whether an id contains the byte unchanged.
+func IsPlain(b byte) bool {
+	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("._-", b) >= 0
 }
 
 // unescape decodes a component that ID encoded. A malformed component does not encode back to the same text.
