@@ -79,7 +79,7 @@ var faults = map[string]struct {
 		func(ctx context.Context, l *locktest.Locker, r lock.Request) (lock.Grant, error) {
 			r.Steal = false
 			return l.Request(ctx, r)
-		}, "steal_takes_it_and_the_holder_is_told"},
+		}, "a_steal_gets_the_lock,_and_the_former_holder_learns_of_it"},
 	"takes the first of several": {
 		func(ctx context.Context, l *locktest.Locker, r lock.Request) (lock.Grant, error) {
 			r.Wants = r.Wants[:1]

@@ -34,7 +34,7 @@ type suiteTest struct {
 
 func stealing() []suiteTest {
 	return []suiteTest{
-		{"steal takes it and the holder is told", testSteal},
+		{"a steal gets the lock, and the former holder learns of it", testSteal},
 		{"release after a steal harms nobody", testReleaseAfterSteal},
 	}
 }
@@ -52,7 +52,7 @@ func suite() []suiteTest {
 		{"several names are all or nothing", testSeveral},
 		{"names are independent of each other", testNames},
 		{"release twice is release once", testReleaseTwice},
-		{"query tells who holds and who waits", testQuery},
+		{"a query lists the holders and the waiters", testQuery},
 	}
 }
 

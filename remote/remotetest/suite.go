@@ -38,10 +38,10 @@ func RunServer(t *testing.T, within func(t *testing.T, test func(*testing.T, Wor
 		{"a lease is granted, renewed and released", testLease},
 		{"others may neither renew nor release it", testOthers},
 		{"a lease ends at its TTL, not before", testExpiry},
-		{"what is not free is denied", testDenied},
+		{"a lock that is held is denied", testDenied},
 		{"waiters are granted in order", testOrder},
 		{"a wait ends at its time", testWaitEnds},
-		{"what excludes what", testModes},
+		{"modes exclude each other", testModes},
 		{"slots are numbered", testSlots},
 		{"an acquisition is granted once", testGrantedOnce},
 		{"a ticket keeps the place in line", testTicketKeepsPlace},
@@ -55,10 +55,10 @@ func RunServer(t *testing.T, within func(t *testing.T, test func(*testing.T, Wor
 		{"fresh ends what is not exact", testFresh},
 		{"two origins are two owners", testOrigins},
 		{"contents are fenced", testContents},
-		{"the holder passes the lock on to the one who asks", testAskAccepted},
+		{"the holder passes the lock on to the client that asks", testAskAccepted},
 		{"the holder refuses", testAskRefused},
 		{"the holder is silent", testAskSilent},
-		{"who holds is asked for nothing", testAskOwn},
+		{"a holder that asks keeps its lock, and nobody is asked", testAskOwn},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			within(t, func(t *testing.T, w World) {
