@@ -15,14 +15,21 @@
 // # Storage
 //
 // The bytes are a blob ([blobs.Blobs]). The blob is durable before the transaction that names it, so an acknowledged
-// content exists. The store has only names: content/<document> describes the present generation and lists the kept
-// ones, blobs/<blob> describes the generation of each blob, and made/<maker>/<document> records which session or user
-// saved the document first. deleted/<document> has the order of the saves of a document that was deleted under a lock, until that lock ends. Every blob has its own name, even if another blob has the same bytes. So deleting one never
-// harms a writer of the same bytes. A move writes the names anew, see [Store.MoveUnder], and leaves the blobs as they are.
+// content exists. The store has the names:
 //
-// A transaction that drops a generation names its blob under garbage/, and [Store.Tidy] deletes the blobs named
-// there. [Store.Sweep] finds a blob that a crash left without a transaction. Before it deletes the blob, it marks the blob under
-// swept/, so that no later transaction names it.
+//	content/<document>       the present generation, and the list of the kept ones
+//	blobs/<blob>             the generation of a blob
+//	made/<maker>/<document>  says which session or user saved the document first
+//	deleted/<document>       the order of the saves of a document that was deleted under a lock, until that lock ends
+//	garbage/<blob>           a blob that a transaction has dropped, for [Store.Tidy], which deletes it
+//	swept/<blob>             a blob that [Store.Sweep] deletes, so that no later transaction names it
+//	holds/<id>               a backup that runs, see [Store.Hold]
+//	contents-home            the mark of the blobs that belong to this store, see [Store.Bind]; also contents-home-planned
+//	chunks/<document>/       contents that a former version of this server kept here
+//
+// Every blob has its own name, even if another blob has the same bytes. So deleting one never harms a writer of the same
+// bytes. A move writes the names anew, see [Store.MoveUnder], and leaves the blobs as they are. A crash may leave a blob
+// that no transaction has named; Sweep finds it.
 package content
 
 import (

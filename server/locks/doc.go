@@ -31,6 +31,7 @@
 // created and deleted, never changed, so the revision that created it is the token. Its heartbeat is under
 // locks/beat/. Waiters are under locks/wait/, and the stubs that identify their places are under locks/stub/.
 // locks/gone/ has the tickets of acquisitions that have ended, and locks/asked/ those of shared leases and of slots.
+// A server writes locks/heard to learn the present revision.
 // Path components are percent-encoded and never begin with "!". So everything below a path is one range of keys, and
 // one condition of a transaction checks that the range is empty.
 package locks

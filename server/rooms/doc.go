@@ -15,6 +15,7 @@
 //	room_updates/<id>        the time of its last change, RFC 3339
 //	user_rooms/<token>       the room of a participant
 //	socket_instances/<token> the instance that its socket is connected to
+//	instances/<instance>     the instance's sign of life, which it writes again and again
 //
 // # Coming back
 //

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// feed is this instance's one watch of a room. It sends each state to every local participant once and in order.
+// feed is this instance's one watch of a room. It passes new states to the outbox of each local participant, once and in order.
 type feed struct {
 	id      string
 	stop    context.CancelFunc
