@@ -41,7 +41,7 @@ type embedded struct {
 	space   atomic.Pointer[Space]
 	applied uint64      // the last log entry that the database contained at the start
 	broken  atomic.Bool // its log cannot continue
-	keeping func()      // stops the keeper of its space
+	keeping func()      // stops the maintenance of its space
 	temp    string      // the directory of the socket if the data directory's path is too long for one
 }
 
@@ -136,9 +136,9 @@ func checkDatabase(path string) (applied uint64, err error) {
 
 func (e *embedded) keepSpace(s *Store, dir string, c Config) {
 	ctx, stop := context.WithCancel(context.Background())
-	k := &keeper{s: s, dir: dir, quota: c.Quota, log: c.Log}
+	k := &spaceMaintainer{s: s, dir: dir, quota: c.Quota, log: c.Log}
 	done := make(chan struct{})
-	go func() { defer close(done); k.keep(ctx) }()
+	go func() { defer close(done); k.maintain(ctx) }()
 	e.keeping = func() { stop(); <-done }
 }
 

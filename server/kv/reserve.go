@@ -50,7 +50,7 @@ func reserveSize() int64 { return wal.SegmentSizeBytes + 4<<20 }
 
 // hold keeps the reserve file while there is space beyond diskReserve for it, apart from the next log segment, which etcd
 // allocates a little after a segment begins. It deletes the file when other programs have filled the disk.
-func (k *keeper) hold(r Space) error {
+func (k *spaceMaintainer) hold(r Space) error {
 	path := filepath.Join(k.dir, reserveName)
 	switch {
 	case r.Free < 0:
@@ -87,7 +87,7 @@ func allocated(segment string) bool {
 
 // drop removes the log segments that no snapshot needs, or all snapshots but the latest. etcd itself does this every
 // 30 s and keeps more.
-func (k *keeper) drop(folder, suffix string) error {
+func (k *spaceMaintainer) drop(folder, suffix string) error {
 	stop := make(chan struct{})
 	close(stop) // after one pass
 	done, failed := fileutil.PurgeFileWithDoneNotify(zap.NewNop(), filepath.Join(k.dir, "member", folder), suffix, 1, time.Hour, stop)

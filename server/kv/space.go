@@ -62,8 +62,8 @@ func (s *Store) Space() Space {
 	return *s.embedded.space.Load()
 }
 
-// keeper measures the space of an embedded store and frees space.
-type keeper struct {
+// spaceMaintainer measures the space of an embedded store and frees space.
+type spaceMaintainer struct {
 	s         *Store
 	dir       string
 	quota     int64
@@ -77,8 +77,8 @@ type keeper struct {
 	left      int64         // the bytes in use after that attempt
 }
 
-// keep runs until ctx ends.
-func (k *keeper) keep(ctx context.Context) {
+// maintain looks at the space again and again, until ctx ends.
+func (k *spaceMaintainer) maintain(ctx context.Context) {
 	for {
 		if err := k.look(ctx); err != nil && ctx.Err() == nil {
 			k.log.Warn("the store could not free space; it tries again", "error", err)
@@ -90,7 +90,7 @@ func (k *keeper) keep(ctx context.Context) {
 }
 
 // look measures the space, and frees space if there is little.
-func (k *keeper) look(ctx context.Context) error {
+func (k *spaceMaintainer) look(ctx context.Context) error {
 	before := k.s.Space()
 	now := k.measure(before.Full)
 	if k.reserve(now) {
@@ -112,7 +112,7 @@ func (k *keeper) look(ctx context.Context) error {
 // reserve allocates disk blocks for the database file and for its growth by locks. On a full disk it allocates none,
 // because the log needs them. etcd's log allocates its own blocks for the current segment and the next one. It reports
 // whether less is free than r says.
-func (k *keeper) reserve(r Space) bool {
+func (k *spaceMaintainer) reserve(r Space) bool {
 	if r.Size+growth/2 <= k.reserved || r.Free >= 0 && r.Free < diskReserve() {
 		return false
 	}
@@ -124,7 +124,7 @@ func (k *keeper) reserve(r Space) bool {
 	return err == nil
 }
 
-func (k *keeper) measure(wasFull bool) Space {
+func (k *spaceMaintainer) measure(wasFull bool) Space {
 	backend := k.s.embedded.etcd.Server.Backend()
 	r := Space{Used: backend.SizeInUse(), Size: backend.Size(), Quota: k.quota, Free: freeOn(k.dir)}
 	full := int64(fullAt)
@@ -136,7 +136,7 @@ func (k *keeper) measure(wasFull bool) Space {
 	return r
 }
 
-func (k *keeper) alarmed() bool {
+func (k *spaceMaintainer) alarmed() bool {
 	for _, a := range k.s.embedded.etcd.Server.Alarms() {
 		if a.Alarm == pb.AlarmType_NOSPACE {
 			return true
@@ -147,7 +147,7 @@ func (k *keeper) alarmed() bool {
 
 // reclaim compacts the history when the store is nearly full, returns unused pages of the file to the disk, and
 // clears etcd's alarm, which etcd never clears itself.
-func (k *keeper) reclaim(ctx context.Context, r Space) error {
+func (k *spaceMaintainer) reclaim(ctx context.Context, r Space) error {
 	late := time.Since(k.compacted) > 10*time.Second || r.Used > k.used+growth/4
 	if (r.Full || r.Used >= k.quota/100*goodAt) && late {
 		k.compacted, k.used = time.Now(), r.Used
@@ -176,7 +176,7 @@ const longestPause = time.Minute
 // shrink returns unused pages of the file to the disk. This blocks the store for some milliseconds per MiB in use, and it may not help: an alarm
 // stays while another member has no space, and an attempt fails on a full disk. So each pause is twice as long as the one before. The first ones
 // are short, because a history that is being compacted frees its pages little by little.
-func (k *keeper) shrink(r Space) error {
+func (k *spaceMaintainer) shrink(r Space) error {
 	needed := r.Size >= k.quota/100*goodAt && r.Used < r.Size/2 || k.alarmed() && r.Used < r.Size
 	if !needed || r.Used < k.left/4*3 { // much was freed meanwhile
 		k.pause, k.rest = 0, time.Time{}

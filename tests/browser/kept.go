@@ -11,9 +11,9 @@ import (
 )
 
 // kept are the browsers that no test uses now.
-var kept keeper
+var kept browserPool
 
-type keeper struct {
+type browserPool struct {
 	open bool // within Run: set before the first test
 	mu   sync.Mutex
 	idle []*Browser
@@ -34,32 +34,32 @@ func Run(m *testing.M) int {
 }
 
 // take returns a kept browser with these options, or nil.
-func (k *keeper) take(options Options) *Browser {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	i := slices.IndexFunc(k.idle, func(b *Browser) bool { return reflect.DeepEqual(b.options, options) })
+func (p *browserPool) take(options Options) *Browser {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.idle, func(b *Browser) bool { return reflect.DeepEqual(b.options, options) })
 	if i < 0 {
 		return nil
 	}
-	b := k.idle[i]
-	k.idle = slices.Delete(k.idle, i, i+1)
+	b := p.idle[i]
+	p.idle = slices.Delete(p.idle, i, i+1)
 	return b
 }
 
 // put closes the tabs of a browser and keeps it. It returns false if the browser cannot be used again.
-func (k *keeper) put(b *Browser) bool {
-	if !k.open || !b.clear() {
+func (p *browserPool) put(b *Browser) bool {
+	if !p.open || !b.clear() {
 		return false
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.idle = append(k.idle, b)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, b)
 	return true
 }
 
 // end ends the kept browsers after all tests.
-func (k *keeper) end() (err error) {
-	for _, b := range k.idle {
+func (p *browserPool) end() (err error) {
+	for _, b := range p.idle {
 		err = errors.Join(err, b.end())
 	}
 	return err

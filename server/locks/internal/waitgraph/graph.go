@@ -163,8 +163,8 @@ func (g *Graph) AnyTicket(name string, f func(id string) bool) bool {
 	return false
 }
 
-// Way describes the conflicts with a request. If the request may go ahead, only Slot is set.
-type Way struct {
+// Conflicts are the conflicts with a request. If the request may go ahead, only Slot is set.
+type Conflicts struct {
 	// Ticket is the last conflicting ticket ahead in line.
 	Ticket *Ticket
 	// Claims is one conflicting lease, or all leases of which one must end.
@@ -174,25 +174,25 @@ type Way struct {
 }
 
 // Free reports whether the request may go ahead.
-func (w Way) Free() bool { return w.Ticket == nil && len(w.Claims) == 0 }
+func (c Conflicts) Free() bool { return c.Ticket == nil && len(c.Claims) == 0 }
 
 // Ahead returns what a ticket waits for. It skips tickets in line that wait for the ticket's own owner.
-func (g *Graph) Ahead(id string) Way {
+func (g *Graph) Ahead(id string) Conflicts {
 	t := g.waiting[id]
 	if t == nil {
-		return Way{}
+		return Conflicts{}
 	}
 	if last := g.lastAhead(t); last != nil {
-		return Way{Ticket: last}
+		return Conflicts{Ticket: last}
 	}
 	return g.closedBy(t.Want)
 }
 
 // Before returns the conflicts with a request that is not in line.
-func (g *Graph) Before(w Want) Way {
+func (g *Graph) Before(w Want) Conflicts {
 	for l := range g.lines.against(w) {
 		if n := len(l.list); n > 0 {
-			return Way{Ticket: l.list[n-1]}
+			return Conflicts{Ticket: l.list[n-1]}
 		}
 	}
 	return g.closedBy(w)
@@ -304,19 +304,19 @@ func (g *Graph) lastAhead(t *Ticket) *Ticket {
 	return last
 }
 
-func (g *Graph) closedBy(w Want) Way {
+func (g *Graph) closedBy(w Want) Conflicts {
 	var mates []*Claim
 	for c := range g.claims.against(w) {
 		if !mate(w, c) {
-			return Way{Claims: []*Claim{c}}
+			return Conflicts{Claims: []*Claim{c}}
 		}
 		mates = append(mates, c)
 	}
 	slot, free := freeSlot(w, mates)
 	if !free {
-		return Way{Claims: mates}
+		return Conflicts{Claims: mates}
 	}
-	return Way{Slot: slot}
+	return Conflicts{Slot: slot}
 }
 
 // freeSlot returns the lowest slot that none of the claims holds.

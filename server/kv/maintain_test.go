@@ -13,21 +13,21 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// newKeeper opens an empty store, and returns a keeper in place of the store's own.
-func newKeeper(t *testing.T, config Config, quota int64) *keeper {
+// newMaintainer opens an empty store, and returns a maintainer of the space in place of the store's own.
+func newMaintainer(t *testing.T, config Config, quota int64) *spaceMaintainer {
 	t.Helper()
 	config.DataDir = t.TempDir()
 	s, err := Open(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	s.embedded.keeping() // the test takes its place
-	return &keeper{s: s, dir: config.DataDir, quota: quota, log: slog.New(slog.DiscardHandler)}
+	return &spaceMaintainer{s: s, dir: config.DataDir, quota: quota, log: slog.New(slog.DiscardHandler)}
 }
 
 // The alarm of another member stays for as long as that member has no space, whatever this one does. This member does not shrink its file
 // again and again, which blocks the store each time.
 func TestAnAlarmThatStaysDoesNotBlockTheStore(t *testing.T) {
-	k := newKeeper(t, Config{}, 1<<30)
+	k := newMaintainer(t, Config{}, 1<<30)
 	s := k.s
 	for i := range 10 {
 		_, err := s.Commit(t.Context(), Txn{Then: []Op{Put(fmt.Sprint(i), make([]byte, 10_000))}})
@@ -63,11 +63,11 @@ func TestAnAlarmThatStaysDoesNotBlockTheStore(t *testing.T) {
 	assert.Zero(t, k.pause, "nothing can shrink")
 }
 
-// The store is full, and the keeper shrinks the file before anything is free in it. Then space becomes free, and the keeper shrinks the file
+// The store is full, and the maintainer shrinks the file before anything is free in it. Then space becomes free, and the maintainer shrinks the file
 // without a pause: until it does, the store refuses every lock.
 func TestFreedSpaceEndsThePauseAfterAUselessShrink(t *testing.T) {
 	const quota = 8 << 20
-	k := newKeeper(t, Config{Quota: quota}, quota)
+	k := newMaintainer(t, Config{Quota: quota}, quota)
 	s := k.s
 	put := func(i, size int) error {
 		_, err := s.Commit(t.Context(), Txn{Then: []Op{Put(fmt.Sprint("big/", i), make([]byte, size))}})
@@ -99,10 +99,10 @@ func TestFreedSpaceEndsThePauseAfterAUselessShrink(t *testing.T) {
 	assert.NoError(t, put(0, 1))
 }
 
-// Nothing changes in a full store, so each compaction finds that the last one was enough. The keeper goes on: it shrinks the file, ends the
+// Nothing changes in a full store, so each compaction finds that the last one was enough. The maintainer goes on: it shrinks the file, ends the
 // alarm, and logs no failure.
 func TestAQuietFullStoreIsCompactedAgain(t *testing.T) {
-	k := newKeeper(t, Config{}, 1<<30)
+	k := newMaintainer(t, Config{}, 1<<30)
 	s := k.s
 	_, err := s.Commit(t.Context(), Txn{Then: []Op{Put("a", nil)}})
 	require.NoError(t, err)
