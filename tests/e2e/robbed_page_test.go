@@ -60,3 +60,31 @@ func TestTextBeforeReadyIsUnsavedText(t *testing.T) {
 		ann.MustEval("await hf.close(); null", nil)
 	})
 }
+
+// A user types before the AutoSave has the content, which then takes the place of the text. The typed text comes with that event, and is
+// a draft.
+func TestTextBeforeTheContentIsUnsavedText(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "unsaved before content " + host
+		ann := w.editor(t, named(host, root, "Ann"), "")
+		ann.MustEval("type('theirs'); await hf.close(); null", nil)
+		ben := w.tab(t, named(host, root, "Ben"))
+		ben.MustEval(endings.Editing, nil)
+		ben.MustEval(endings.Script, nil)
+		ben.MustEval(`
+			globalThis.autosave = hf.createAutoSave(() => text)
+			autosave.addEventListener('autosave:editable', ({detail}) => {
+				if (detail.unsaved) offered.push(decode(detail.unsaved))
+				text = decode(detail.content)
+			})
+			type('mine')
+			null`, nil)
+		ben.WaitFor("text === 'theirs'", browser.Limit)
+		assert.Equal(t, []string{"mine"}, browser.Get[[]string](ben, "offered"))
+		ben.WaitFor("await drafted('mine')", browser.Limit)
+		assert.Equal(t, "draft", browser.Get[string](ben, "await places('mine')"))
+		ben.MustEval("await hf.close(); null", nil)
+	})
+}

@@ -304,15 +304,14 @@ export class AutoSave implements Saver {
     // A page that was read-only may have shown another text in place of its own.
     const covered = bytes ? undefined : this.#snapshots.covered;
     if (covered !== undefined) raw = { ...raw, content: encoded(covered).slice() };
-    if (bytes && early) this.#snapshots.hold();
-    else if (bytes) this.#replace(base ?? "", bytes);
+    if (bytes) this.#snapshots.hold();
     else if (base !== undefined && !this.#snapshots.unsaved) this.#snapshots.base = base;
     this.#readOnly = false;
-    const detail = this.#detail(raw) as Contract.AutoSaveEditable;
     this.#soon(() => {
       this.#snapshots.tell();
-      if (early && bytes) this.#replace(base ?? "", bytes);
-      if (!this.#disposing) this.#loading.offer(detail, (now, later) => this.#wire.handle.tell(raw.type, now, later));
+      if (bytes && early && this.#snapshots.unsaved) (raw as Told)["unsaved"] ??= this.#unsaved(); // Go may not know of it
+      if (bytes) this.#replace(base ?? "", bytes);
+      if (!this.#disposing) this.#loading.offer(this.#detail(raw) as Contract.AutoSaveEditable, (now, later) => this.#wire.handle.tell(raw.type, now, later));
       if (this.#snapshots.unsaved) this.#marks.again();
       if (!early) void this.#answers.give(raw, this.#loading.done);
       this.#changed();
@@ -339,7 +338,7 @@ export class AutoSave implements Saver {
   /** Returns the unsaved text, if the page can return it synchronously. */
   #unsaved(): Uint8Array | undefined {
     const { text } = this.#snapshots.stand();
-    return text === undefined ? undefined : encoded(text).slice();
+    return text === undefined || text === this.#snapshots.baseText ? undefined : encoded(text).slice(); // an editor may mark what it loads
   }
 
   /** Keeps unsaved text synchronously: nothing may run after this. */
