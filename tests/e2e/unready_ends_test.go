@@ -1,12 +1,14 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 
 	"github.com/holdfast-dev/holdfast/tests/browser"
+	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
 // unanswered opens a page whose runtime runs and does not begin to save. The page does not listen for a preview.
@@ -127,4 +129,41 @@ func TestDisposeBeforeALateBeginning(t *testing.T) {
 	tab.WaitFor("(await locks()).held === 0", browser.Limit/3)
 	tab.Close()
 	w.finds(t, holdfast, "typed")
+}
+
+// The runtime cannot be fetched, and the page returns its text as a promise. A close() that rejects leaves that text as a draft.
+func TestAsynchronousTextWithoutARuntime(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	b := profiles(t, 1)[0]
+	for _, host := range []string{"worker", "page"} {
+		t.Run(host, func(t *testing.T) {
+			tab := server.member(t, b, host, "Ann")
+			open := fmt.Sprintf("{host: '%s', root: 'asynchronous-%[1]s', server: {url: location.origin}}", host)
+			tab.MustEval("await hf.close(); await start("+open+"); null", nil)
+			tab.MustEval(endings.Editing, nil)
+			tab.MustEval("await edit(); type('saved'); await autosave.flushNow(); await hf.close(); null", nil)
+
+			address := server.Address()
+			server.Stop()
+			tab.MustEval("await start("+open+`)
+				text = ''
+				globalThis.autosave = hf.createAutoSave(() => Promise.resolve(text))
+				autosave.addEventListener('autosave:preview', ({detail}) => text = decode(detail.content))
+				null`, nil)
+			tab.WaitFor("text === 'saved'", browser.Limit)
+			assert.Equal(t, "load-failed", browser.Get[event](tab, "await failure(autosave.ready)")["code"])
+			tab.MustEval("type(', typed'); result = hf.close(); text = ''; null", nil)
+			assert.Equal(t, "load-failed", browser.Get[event](tab, "await failure(result)")["code"])
+			server.Start(address)
+
+			next := server.member(t, b, host, "Ben")
+			next.MustEval("await hf.close(); await start("+open+"); null", nil)
+			beginEditing(next, "{}")
+			next.WaitFor("text === 'saved, typed'", browser.Limit)
+			next.MustEval("await hf.close(); null", nil)
+			next.Close()
+			tab.Close()
+		})
+	}
 }

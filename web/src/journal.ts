@@ -137,11 +137,12 @@ export class Journal {
 
   /**
    * Stores a snapshot synchronously, as far as possible. Until the file contains it, the next page finds it in
-   * localStorage. Returns whether localStorage contains it. A text that was replaced since is a draft already.
+   * localStorage. Returns whether localStorage contains it. A text that the page only promises is stored later. A text that was replaced since
+   * is a draft already.
    */
   keep(snapshot: PageSnapshot): boolean {
     const kept = snapshot.draft !== this.#snapshots.draft || this.#keep(snapshot);
-    if (!kept) void this.#store(snapshot);
+    if (!kept) void this.#store(snapshot).then((stored) => stored || this.#keep(snapshot));
     return kept;
   }
 
