@@ -212,7 +212,8 @@ export interface AutoSaveOptions {
    *  project itself. With `lock.path` it must say the same; `lock.paths`, `lock.slots` and mode "shared" are invalid here. */
   path?: string[];
   /** Called if a draft and the saved content have both changed since their common base. Its result is saved;
-   *  undefined leaves the conflict to the user (autosave:conflict). */
+   *  undefined leaves the conflict to the user (autosave:conflict), and so does a promise that takes more than five seconds.
+   *  It must not await another call of this AutoSave, because that call waits for the merge. */
   merge?: (sides: Conflict) => Snapshot | undefined | Promise<Snapshot | undefined>;
   /** How long typed text may exist in memory only while the browser could die. Default 200; grows with the cost of the
    *  snapshot, so that journalling takes at most 5 % of the page's main thread. 0 switches the journal off. */
@@ -380,7 +381,8 @@ export interface AutoSave extends EventTarget {
   pin(id: "current" | string, name: string): Promise<Generation>;
   /**
    * Backs up the present content, then makes generation `id` current and returns it. An editor that loads it asynchronously does
-   * so in `load`: until that settles, at most five seconds, the page is read-only and nothing is saved. Rejects with "read-only" if
+   * so in `load`: until that settles, at most five seconds, the page is read-only and nothing is saved, so `load` must not await another
+   * call of this AutoSave. Rejects with "read-only" if
    * this page lost the lock during the call.
    */
   restore(id: string, load?: (content: Uint8Array) => unknown): Promise<Uint8Array>;
