@@ -299,3 +299,10 @@ func (c *steps) depart(ctx context.Context) error {
 	c.liveness.alive.end(ctx)
 	return err
 }
+
+func clones(entries []*entry) (all []*entry) {
+	for _, e := range entries {
+		all = append(all, e.clone())
+	}
+	return all
+}

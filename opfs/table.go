@@ -181,13 +181,6 @@ func (t *table) next() (free []*entry) {
 	return free
 }
 
-func clones(entries []*entry) (all []*entry) {
-	for _, e := range entries {
-		all = append(all, e.clone())
-	}
-	return all
-}
-
 // expired returns the entries whose lease has ended: their owners may no longer write, and others need not wait for
 // them.
 func expired(entries []*entry, over func(*lease) bool) (found []*entry) {

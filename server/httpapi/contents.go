@@ -163,10 +163,8 @@ const sealedMark = "!"
 func (a *API) readableDocuments(r *http.Request, s sessions.Session, prefix, after string, limit int64) (list []content.Document, next string, err error) {
 	rules := a.Policy()
 	for looked, size := int64(0), limit; looked < maxLooked; looked, size = looked+size, maxPage {
-		if looked > 0 {
-			if a.allowMore(r, s, maxPage/defaultPage) != nil {
-				break // the next request goes on
-			}
+		if looked > 0 && !a.allowMore(r, s, maxPage/defaultPage) {
+			break // the next request goes on
 		}
 		page, err := a.Contents.Documents(r.Context(), prefix, after, size)
 		if err != nil {

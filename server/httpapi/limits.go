@@ -59,11 +59,15 @@ func (a *API) countRequest(r *http.Request, s sessions.Session) error {
 
 // countMore counts a request as n further ones, and refuses it if they exceed a limit.
 func (a *API) countMore(r *http.Request, s sessions.Session, n int) error {
-	return a.noteLimited(a.allowMore(r, s, n))
+	return a.noteLimited(a.more(r, s, n))
 }
 
-// allowMore counts a request as n further ones. An error does not refuse the request: it goes on with what it has.
-func (a *API) allowMore(r *http.Request, s sessions.Session, n int) error {
+// allowMore counts a request as n further ones, and reports whether it may go on.
+func (a *API) allowMore(r *http.Request, s sessions.Session, n int) bool {
+	return a.more(r, s, n) == nil
+}
+
+func (a *API) more(r *http.Request, s sessions.Session, n int) error {
 	limits := a.sharedLimits(r, s)
 	if !s.New {
 		limits = append(limits, a.ownLimit(s))
