@@ -66,7 +66,7 @@ func (s *Saver) answer(m Message) {
 		case s.role == editing, s.verifying():
 			s.handOver(m)
 		case !m.Remote:
-			s.letPass(m.Document)
+			s.letPass(m)
 		}
 	case EditRival:
 		s.rival(m)
@@ -77,6 +77,7 @@ func (s *Saver) answer(m Message) {
 		if s.handing != nil {
 			s.handing.cancel(m.Round)
 		}
+		s.letPass(m)
 	case EditAccepted, EditGranted, EditRefused, EditBusy, EditLeft, EditSilent:
 		if s.asking != nil && s.asking.round == m.Round {
 			s.asking.hear(m)
@@ -88,6 +89,7 @@ func (s *Saver) answer(m Message) {
 		if s.role == viewing {
 			s.named(m.Holder)
 		}
+		s.letPass(m)
 		if s.asking != nil {
 			s.asking.hear(m)
 		}

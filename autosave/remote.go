@@ -81,14 +81,20 @@ func (s *Saver) preview(ctx context.Context, reason lock.ReadonlyReason, step fu
 // letPass goes behind another page of this browser that asks for the lock. The first waiting page of this browser also
 // waits at the other machine, and its request carries the question there. A page that asks for a document below this one
 // could not share the names around it with the editor while this page waits for them, so this page waits for the end of the handover.
-func (s *Saver) letPass(document string) {
+func (s *Saver) letPass(m Message) {
 	here, pause := s.config.document(), time.Duration(0)
 	switch {
 	case s.role != viewing || !s.queued || s.asking != nil:
 		return
-	case document != here && strings.HasPrefix(document+"/", here+"/"):
+	case m.Kind != EditRequest: // that page edits now, or has given up
+		waited := len(s.passing)
+		if delete(s.passing, m.From); waited == 0 || len(s.passing) > 0 {
+			return
+		}
+	case m.Document != here && strings.HasPrefix(m.Document+"/", here+"/"):
 		pause = vetoLimit + handoverLimit + draftLimit + releaseLimit
-	case document != here || s.config.remoteStore() == nil:
+		s.passing[m.From] = m
+	case m.Document != here || s.config.remoteStore() == nil:
 		return
 	}
 	s.stop()
