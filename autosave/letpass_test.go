@@ -59,3 +59,17 @@ func TestWaiterAroundLetsAllAskersPass(t *testing.T) {
 		assert.True(t, x.ReadOnly())
 	})
 }
+
+// The editor accepts, and its offer does not arrive. Force takes the lock after all the time that the editor has, and the waiting page still lets it pass.
+func TestWaiterAroundLetsForcePassAfterAnAnswer(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		w.document("a", "book/1").open()
+		x := w.document("x", "book").open()
+		b := w.document("b", "book/1")
+		b.config.Channel = lateOffers{b.channel, "", autosave.EditGranted, time.Hour}
+		b.open()
+		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{Force: true}))
+		assert.False(t, b.ReadOnly())
+		assert.True(t, x.ReadOnly())
+	})
+}

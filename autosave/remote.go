@@ -92,7 +92,7 @@ func (s *Saver) letPass(m Message) {
 			return
 		}
 	case m.Document != here && strings.HasPrefix(m.Document+"/", here+"/"):
-		pause = vetoLimit + handoverLimit + draftLimit + releaseLimit
+		pause = vetoLimit + handoverLimit + 2*DefaultGrace
 		s.passing[m.From] = m
 	case m.Document != here || s.config.remoteStore() == nil:
 		return
