@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,6 +19,8 @@ type Files struct {
 	dir string
 	// fault runs before each step of a write; a test uses it to make the step fail. Nil means no fault.
 	fault func(step string) error
+	// kept and turns count the blobs that are open for reading: those that stay open, and those that are open for one read.
+	kept, turns chan struct{}
 }
 
 var _ Blobs = (*Files)(nil)
@@ -42,7 +43,7 @@ func OpenFiles(dir string) (*Files, error) {
 	if err := errors.Join(disk.Sync(dir), disk.Sync(filepath.Dir(dir))); err != nil {
 		return nil, fmt.Errorf("the folder of the contents cannot be made durable: %w", err)
 	}
-	return &Files{dir: dir}, nil
+	return &Files{dir: dir, kept: make(chan struct{}, keptOpen), turns: make(chan struct{}, openedAtOnce)}, nil
 }
 
 func (f *Files) path(name string) (string, error) {
@@ -101,18 +102,6 @@ func writeError(err error) error {
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	return fmt.Errorf("a content cannot be written: %w", err)
-}
-
-func (f *Files) Open(_ context.Context, name string) (io.ReadSeekCloser, error) {
-	path, err := f.path(name)
-	if err != nil {
-		return nil, err
-	}
-	file, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNotFound
-	}
-	return file, err
 }
 
 // Delete removes the file. A crash may undo the deletion; a second Delete then removes the file again.

@@ -1,0 +1,113 @@
+package blobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+)
+
+const (
+	// keptOpen is how many blobs stay open while they are read. A client decides how long that takes, and may read hundreds over one
+	// connection, but the store ends if the process can open no more files.
+	keptOpen = 48
+	// openedAtOnce is how many of the other blobs are open at a time, each for one read.
+	openedAtOnce = 16
+)
+
+// Open opens the blob's file. Above keptOpen, the reader opens the file for each read, and fails if the blob is removed meanwhile.
+func (f *Files) Open(_ context.Context, name string) (io.ReadSeekCloser, error) {
+	path, err := f.path(name)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case f.kept <- struct{}{}:
+		file, err := openFile(path)
+		if err != nil {
+			<-f.kept
+			return nil, err
+		}
+		return &keptFile{File: file, end: sync.OnceFunc(func() { <-f.kept })}, nil
+	default:
+	}
+	r := &pieces{path: path, turns: f.turns}
+	err = r.open(func(file *os.File) error {
+		info, err := file.Stat()
+		if err == nil {
+			r.size = info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func openFile(path string) (*os.File, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNotFound
+	}
+	return file, err
+}
+
+// keptFile is a file that is open until Close.
+type keptFile struct {
+	*os.File
+	end func()
+}
+
+func (k *keptFile) Close() error {
+	defer k.end()
+	return k.File.Close()
+}
+
+// pieces reads a file that is open only during a read.
+type pieces struct {
+	path         string
+	turns        chan struct{}
+	size, offset int64
+}
+
+func (p *pieces) open(use func(*os.File) error) error {
+	p.turns <- struct{}{}
+	defer func() { <-p.turns }()
+	file, err := openFile(p.path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(file), file.Close())
+}
+
+func (p *pieces) Read(b []byte) (n int, err error) {
+	if p.offset >= p.size {
+		return 0, io.EOF
+	}
+	err = p.open(func(file *os.File) error {
+		n, err = file.ReadAt(b[:min(int64(len(b)), p.size-p.offset)], p.offset)
+		return err
+	})
+	p.offset += int64(n)
+	return n, err
+}
+
+func (p *pieces) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += p.offset
+	case io.SeekEnd:
+		offset += p.size
+	}
+	if offset < 0 {
+		return 0, fmt.Errorf("a blob has no offset %d", offset)
+	}
+	p.offset = offset
+	return offset, nil
+}
+
+func (*pieces) Close() error { return nil }

@@ -1,0 +1,62 @@
+package blobs_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/blobs"
+)
+
+// Clients that read slowly keep many blobs open. The process has few of them open as files, and every reader gets all bytes.
+func TestSlowReadersDoNotUseAllFiles(t *testing.T) {
+	dir := t.TempDir()
+	f, err := blobs.OpenFiles(dir)
+	require.NoError(t, err)
+	data := bytes.Repeat([]byte("0123456789"), 20_000)
+	require.NoError(t, f.Put(t.Context(), "ab-1", data))
+	readers := make([]io.ReadSeekCloser, 300)
+	for i := range readers {
+		readers[i], err = f.Open(t.Context(), "ab-1")
+		require.NoError(t, err)
+		_, err = io.ReadFull(readers[i], make([]byte, 5))
+		require.NoError(t, err)
+	}
+	assert.LessOrEqual(t, openFiles(t, dir), 64)
+	for _, r := range readers {
+		rest, err := io.ReadAll(r)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(data[5:], rest))
+		size, err := r.Seek(-3, io.SeekEnd)
+		require.NoError(t, err)
+		require.EqualValues(t, len(data)-3, size)
+		end, err := io.ReadAll(r)
+		require.NoError(t, err)
+		require.Equal(t, "789", string(end))
+		require.NoError(t, r.Close())
+		_ = r.Close() // a second one frees no other place
+	}
+	assert.Zero(t, openFiles(t, dir))
+	again, err := f.Open(t.Context(), "ab-1")
+	require.NoError(t, err)
+	assert.Equal(t, 1, openFiles(t, dir), "the places are free again")
+	require.NoError(t, again.Close())
+}
+
+// openFiles is the number of files in dir that the process has open.
+func openFiles(t *testing.T, dir string) (n int) {
+	list, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	for _, entry := range list {
+		if path, err := os.Readlink(filepath.Join("/proc/self/fd", entry.Name())); err == nil && strings.HasPrefix(path, dir) {
+			n++
+		}
+	}
+	return n
+}
