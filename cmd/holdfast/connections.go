@@ -12,11 +12,15 @@ import (
 // filesOfStore is how many open files the store and the rest of the server need besides those of connections.
 const filesOfStore = 128
 
+// metricsConnections is how many connections the separate address of the metrics accepts.
+const metricsConnections = 32
+
 // limitedListener is a listener that closes the connections above a limit. Connections are open files, and the store ends if it cannot open
 // another one. One address has at most three quarters of the connections, so that others can connect. A trusted proxy may have all.
 type limitedListener struct {
 	*net.TCPListener
 	most    int // connections
+	advice  string
 	proxies httpapi.Proxies
 	log     *slog.Logger
 
@@ -32,7 +36,17 @@ func limitConnections(l net.Listener, files int, proxies httpapi.Proxies, log *s
 	if files == 0 {
 		return l
 	}
-	return &limitedListener{TCPListener: l.(*net.TCPListener), most: max((files-filesOfStore)/2, files/4), proxies: proxies, log: log, of: map[string]int{}}
+	return &limitedListener{
+		TCPListener: l.(*net.TCPListener), most: max((files-filesOfStore)/2, files/4), advice: "; raise ulimit -n, or name the proxy with --trusted-proxy",
+		proxies: proxies, log: log, of: map[string]int{},
+	}
+}
+
+// limitMetrics limits the connections to the separate address of the metrics.
+func limitMetrics(l net.Listener, log *slog.Logger) net.Listener {
+	return &limitedListener{
+		TCPListener: l.(*net.TCPListener), most: metricsConnections, advice: " at the address of the metrics", log: log, of: map[string]int{},
+	}
 }
 
 // Accept returns the next connection within the limits.
@@ -56,7 +70,7 @@ func (c *limitedListener) begin(from string, trusted bool) bool {
 	if c.open >= c.most || !trusted && c.of[from] >= c.most-c.most/4 {
 		if now := time.Now(); now.Sub(c.warned) > time.Minute {
 			c.warned = now
-			c.log.Warn("a new connection was closed: too many are open; raise ulimit -n, or name the proxy with --trusted-proxy",
+			c.log.Warn("a new connection was closed: too many are open"+c.advice,
 				"open", c.open, "address", from, "of_address", c.of[from])
 		}
 		return false

@@ -118,7 +118,7 @@ func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer)
 	following, stopFollowing := context.WithCancel(ctx)
 	defer stopFollowing()
 	served, scheme := o.listen(following, httpServer, listener, certificate)
-	metrics.serve(newHTTPServer(o.server, service.Metrics()))
+	metrics.serve(newHTTPServer(o.server, service.Metrics()), o.server.Log)
 	defer reloadOnHangup(service.Reload)()
 	fmt.Fprintf(stdout, "Holdfast is at %s (Ctrl+C stops it)\n", siteURL(scheme, listener.Addr()))
 

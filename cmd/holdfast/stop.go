@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -77,9 +78,9 @@ func (o *options) listenForMetrics() (*apart, error) {
 	return &apart{listener}, err
 }
 
-func (a *apart) serve(s *http.Server) {
+func (a *apart) serve(s *http.Server, log *slog.Logger) {
 	if a != nil {
-		go func() { _ = s.Serve(a) }() // until close
+		go func() { _ = s.Serve(limitMetrics(a.Listener, log)) }() // until close
 	}
 }
 
