@@ -60,3 +60,23 @@ func openFiles(t *testing.T, dir string) (n int) {
 	}
 	return n
 }
+
+// A blob is removed while a reader above the count reads it. The reader fails, and does not end as if it had all bytes.
+func TestAReaderOfARemovedBlobFails(t *testing.T) {
+	f, err := blobs.OpenFiles(t.TempDir())
+	require.NoError(t, err)
+	require.NoError(t, f.Put(t.Context(), "ab-1", []byte("0123456789")))
+	var last io.ReadSeekCloser
+	for range 100 {
+		last, err = f.Open(t.Context(), "ab-1")
+		require.NoError(t, err)
+		defer last.Close()
+	}
+	_, err = io.ReadFull(last, make([]byte, 5))
+	require.NoError(t, err)
+	require.NoError(t, f.Delete(t.Context(), "ab-1"))
+	_, err = io.ReadAll(last)
+	assert.ErrorIs(t, err, blobs.ErrNotFound)
+	_, err = f.Open(t.Context(), "ab-1")
+	assert.ErrorIs(t, err, blobs.ErrNotFound)
+}
