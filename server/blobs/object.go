@@ -3,7 +3,6 @@ package blobs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -12,11 +11,10 @@ import (
 
 // object reads an object of a bucket. Seek sends nothing; the next read requests the bytes from the new offset on.
 type object struct {
-	ctx    context.Context
-	store  *S3
-	key    string
-	size   int64
-	offset int64 // of the next read
+	ctx   context.Context
+	store *S3
+	key   string
+	cursor
 
 	body   io.ReadCloser // nil before the first request
 	at     int64         // the offset of body
@@ -87,21 +85,6 @@ func (o *object) Read(p []byte) (int, error) {
 		err = io.ErrUnexpectedEOF
 	}
 	return n, o.store.failed("read", err)
-}
-
-// Seek moves the offset.
-func (o *object) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += o.offset
-	case io.SeekEnd:
-		offset += o.size
-	}
-	if offset < 0 {
-		return 0, fmt.Errorf("blobs: seek to %d", offset)
-	}
-	o.offset = offset
-	return offset, nil
 }
 
 // Close ends the request.

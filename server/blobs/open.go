@@ -3,7 +3,6 @@ package blobs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -69,9 +68,9 @@ func (k *keptFile) Close() error {
 
 // pieces reads a file that is open only during a read.
 type pieces struct {
-	path         string
-	turns        chan struct{}
-	size, offset int64
+	cursor
+	path  string
+	turns chan struct{}
 }
 
 func (p *pieces) open(use func(*os.File) error) error {
@@ -94,20 +93,6 @@ func (p *pieces) Read(b []byte) (n int, err error) {
 	})
 	p.offset += int64(n)
 	return n, err
-}
-
-func (p *pieces) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += p.offset
-	case io.SeekEnd:
-		offset += p.size
-	}
-	if offset < 0 {
-		return 0, fmt.Errorf("a blob has no offset %d", offset)
-	}
-	p.offset = offset
-	return offset, nil
 }
 
 func (*pieces) Close() error { return nil }
