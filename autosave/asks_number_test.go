@@ -2,7 +2,6 @@ package autosave_test
 
 import (
 	"context"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/autosave"
-	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -22,14 +20,7 @@ func TestOffersForAFormerQuestionCountForNothing(t *testing.T) {
 		t.Run(string(at), func(t *testing.T) {
 			virtual(t, func(t *testing.T, w *world) {
 				a, s := w.document("a", "book/1"), w.document("s", "book/2")
-				times := 0
-				s.config.OnHandover = func(ctx context.Context, _ string) error {
-					if times++; times == 1 {
-						return nil
-					}
-					_ = wait.For(ctx, 2*time.Second)
-					return errNotNow
-				}
+				s.offersOnce(2 * time.Second)
 				a.open()
 				s.open()
 				b := w.document("b", "book")
@@ -93,20 +84,9 @@ func (l lateOffers) Listen(handle func(autosave.Message)) (func(), error) {
 func TestOfferThatArrivesLateEndsOnTime(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, s := w.document("a", "book/1"), w.document("s", "book/2")
-		times := 0
-		a.config.OnHandover = func(ctx context.Context, _ string) error {
-			if times++; times == 1 {
-				return nil
-			}
-			_ = wait.For(ctx, 2*time.Second)
-			return errNotNow
-		}
+		a.offersOnce(2 * time.Second)
 		s.vetoes(2500*time.Millisecond, nil)
-		s.files.Before = func(operation string) {
-			if strings.HasPrefix(operation, "write history") {
-				time.Sleep(9 * time.Second)
-			}
-		}
+		s.savesSlowly()
 		a.open()
 		s.open()
 		b := w.document("b", "book")
@@ -236,13 +216,7 @@ func (l sleepyLocks) Inspect(ctx context.Context) ([]lock.Holder, []lock.Waiter,
 func TestOfferThatEndsDuringTheLookIsOver(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
-		times := 0
-		a.config.OnHandover = func(context.Context, string) error {
-			if times++; times == 1 {
-				return nil
-			}
-			return errNotNow
-		}
+		times := a.offersOnce(0)
 		a.open()
 		b := w.prepare("b")
 		b.config.Channel = lateOffers{b.channel, "a", autosave.EditGranted, 8500 * time.Millisecond}
@@ -253,6 +227,6 @@ func TestOfferThatEndsDuringTheLookIsOver(t *testing.T) {
 		asked := b.asks(t.Context(), autosave.EditOptions{Grace: time.Minute})
 		require.ErrorIs(t, <-asked, autosave.ErrHandoverRefused)
 		assert.False(t, a.ReadOnly())
-		assert.Equal(t, 2, times)
+		assert.Equal(t, 2, *times)
 	})
 }

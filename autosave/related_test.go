@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/autosave"
 	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -34,6 +35,28 @@ func (p *page) vetoes(after time.Duration, answer error) (asked *[]time.Duration
 		return answer
 	}
 	return asked
+}
+
+// offersOnce makes the page offer the lock at the first request, and refuse later ones after a pause. It returns the number of requests.
+func (p *page) offersOnce(after time.Duration) (times *int) {
+	times = new(int)
+	p.config.OnHandover = func(ctx context.Context, _ string) error {
+		if *times++; *times == 1 {
+			return nil
+		}
+		_ = wait.For(ctx, after)
+		return errNotNow
+	}
+	return times
+}
+
+// savesSlowly makes each save of the page take nine seconds.
+func (p *page) savesSlowly() {
+	p.files.Before = func(operation string) {
+		if strings.HasPrefix(operation, "write history") {
+			time.Sleep(9 * time.Second)
+		}
+	}
 }
 
 // A page that edits a document around or below the wanted one is asked as one that edits the wanted one is.
@@ -182,11 +205,7 @@ func TestExpiredOfferIsRequestedAgain(t *testing.T) {
 		a, s := w.document("a", "book/1"), w.document("s", "book/2")
 		asked := a.vetoes(0, nil)
 		s.vetoes(2500*time.Millisecond, nil)
-		s.files.Before = func(operation string) {
-			if strings.HasPrefix(operation, "write history") {
-				time.Sleep(9 * time.Second)
-			}
-		}
+		s.savesSlowly()
 		a.open()
 		s.open()
 		b := w.document("b", "book").open()

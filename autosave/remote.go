@@ -93,7 +93,7 @@ func (s *Saver) letPass(m Message) {
 		}
 	case m.Document != here && strings.HasPrefix(m.Document+"/", here+"/"):
 		pause = vetoLimit + handoverLimit + 2*DefaultGrace
-		s.passing[m.From] = m
+		s.passing[m.From] = true
 	case m.Document != here || s.config.remoteStore() == nil:
 		return
 	}
