@@ -133,7 +133,7 @@ engines:
 	@tools/need webkit
 
 test-engines: build engines ## test the package in Chromium, Firefox and WebKitGTK; installs them where they are missing
-	go test -count=1 -timeout 20m ./tests/engines/...
+	go test -count=1 -timeout 20m -parallel 4 ./tests/engines/...
 
 test-dav: ## test WebDAV: the suite litmus, cadaver, a mounted folder and LibreOffice against the server; installs them
 	@tools/need litmus

@@ -34,7 +34,8 @@ func TestJavaScript(t *testing.T) {
 			defer tab.Close() // releases its locks
 			require.Equal(t, "ran", outcome)
 			if b.check != "" {
-				tab.WaitFor(b.check, browser.Limit)
+				err := tab.Wait(b.check, browser.Limit)
+				require.NoError(t, err, "the check %s; the calls were %s", b.check, browser.Get[string](tab, "JSON.stringify(calls)"))
 			}
 			tab.Quiet()
 		})

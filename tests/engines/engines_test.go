@@ -69,9 +69,16 @@ func TestEngines(t *testing.T) {
 		t.Parallel()
 	}
 	rows, figures := make([]Row, len(All)), make([][]Figures, len(All))
-	for i, brand := range All {
-		t.Run(brand.Name, func(t *testing.T) { rows[i], figures[i] = playAll(t, brand, i) })
-	}
+	t.Run("all", func(t *testing.T) { // which ends when all brands have
+		for i, brand := range All {
+			t.Run(brand.Name, func(t *testing.T) {
+				if !*full && !*update {
+					t.Parallel()
+				}
+				rows[i], figures[i] = playAll(t, brand, i)
+			})
+		}
+	})
 	measured := "\n" + Markdown(rows) + "\n" + FiguresMarkdown(slices.Concat(figures...))
 	t.Log(measured)
 	if !t.Failed() && *update {
