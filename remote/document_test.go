@@ -351,6 +351,7 @@ func TestDocumentIDs(t *testing.T) {
 	}
 	assert.Equal(t, "project", room("project"))
 	assert.Equal(t, "a~2Fb~7E.c_d-e", room("a/b~.c_d-e"))
+	assert.Len(t, room(strings.Repeat("x", 128)), 128)
 	for _, project := range []string{"", strings.Repeat("x", 129), strings.Repeat("é", 22)} {
 		_, err := remote.DocumentID(project)
 		assert.ErrorIs(t, err, lock.ErrInvalidArgument)

@@ -33,3 +33,17 @@ func TestIsID(t *testing.T) {
 		assert.False(t, IsID(id), id)
 	}
 }
+
+// The longest path and the longest id are still right.
+func TestLongestID(t *testing.T) {
+	deep := strings.Split(strings.Repeat("a", MaxDepth), "")
+	for _, path := range [][]string{deep, {strings.Repeat("x", MaxID)}, {"x", strings.Repeat("y", MaxID-1-len(Part))}} {
+		id, ok := ID(path)
+		assert.True(t, ok, path)
+		assert.Equal(t, path, Path(id))
+	}
+	for _, path := range [][]string{append(deep, "a"), {strings.Repeat("x", MaxID+1)}, {"x", strings.Repeat("y", MaxID-len(Part))}} {
+		_, ok := ID(path)
+		assert.False(t, ok, path)
+	}
+}
