@@ -230,3 +230,23 @@ func TestOfferThatEndsDuringTheLookIsOver(t *testing.T) {
 		assert.Equal(t, 2, *times)
 	})
 }
+
+// unnumbered is the channel of a page of an older version, whose answers have no number.
+type unnumbered struct{ autosave.Channel }
+
+func (u unnumbered) Post(m autosave.Message) error {
+	m.Question = 0
+	return u.Channel.Post(m)
+}
+
+func TestOfferOfAnOlderVersionCounts(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		a.config.Channel = unnumbered{a.channel}
+		a.open()
+		b := w.tab("b")
+		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{}))
+		assert.False(t, b.ReadOnly())
+		assert.True(t, a.ReadOnly())
+	})
+}
