@@ -296,7 +296,7 @@ func TestCommitUsesOtherFilesWhenOpenHangs(t *testing.T) {
 	clear(files.paths)
 	require.NoError(t, save("four"))
 	require.Equal(t, []string{"four", "three", "two"}, contents(t, disk.Page()))
-	require.Len(t, disk.Paths(), 3+2+2, "what was left is removed: %v", disk.Paths())
+	require.Len(t, disk.Paths(), 3+2+2, "the files of the failed saves are removed: %v", disk.Paths())
 }
 
 // Content that does not fit into the storage keeps no room.

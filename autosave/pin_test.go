@@ -78,7 +78,7 @@ func TestPinRefused(t *testing.T) {
 		w.sleep(time.Second)
 		all, err := a.History(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, g.Name, all[1].Name, "what failed is not saved later")
+		assert.Equal(t, g.Name, all[1].Name, "a pin that failed is not saved later")
 
 		hangs.Store(true)
 		short, stop := context.WithTimeout(t.Context(), time.Second)

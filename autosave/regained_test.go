@@ -68,7 +68,7 @@ func TestSaveThatSucceedsAfterTheLockIsLost(t *testing.T) {
 				assert.Nil(t, last(a, autosave.EventEditable).Unsaved)
 				w.sleep(time.Minute)
 				assert.Equal(t, "text"+typed, w.saved())
-				assert.Equal(t, 1+len(typed), len(w.generations()), "what is saved is not saved again")
+				assert.Equal(t, 1+len(typed), len(w.generations()), "a saved text is not saved again")
 			})
 		})
 	}

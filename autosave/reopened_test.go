@@ -30,7 +30,7 @@ func TestDraftThatTypingHasReopenedIsDiscarded(t *testing.T) {
 		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
 		assert.Zero(t, a.State().Drafts)
 		assert.Empty(t, a.texts())
-		assert.Equal(t, []string{"one, mine, more"}, shelf.Texts(), "what was typed since is journalled")
+		assert.Equal(t, []string{"one, mine, more"}, shelf.Texts(), "the text typed since then is in the journal")
 		require.ErrorIs(t, a.Dispose(t.Context()), autosave.ErrReadOnly)
 		assert.Equal(t, []string{"closed: one, mine, more"}, storedDraft(t, shelf))
 	})

@@ -85,7 +85,7 @@ func TestUnsubscribe(t *testing.T) {
 		})
 		a.churn()
 		require.NoError(t, a.Flush(t.Context()))
-		assert.Equal(t, 1, calls, "what was queued is not handled after unsubscribing")
+		assert.Equal(t, 1, calls, "queued events are not handled after unsubscribing")
 		assert.Len(t, a.seen(), 15)
 	})
 }
@@ -157,7 +157,7 @@ func TestSubscribeAll(t *testing.T) {
 		m.release(lease)
 		close(goOn)
 		require.NoError(t, m.Flush(t.Context()))
-		assert.Len(t, batches, 2, "what came while it was busy comes at once")
+		assert.Len(t, batches, 2, "events that arrive while it is busy come as one batch")
 		assert.Equal(t, m.seen(), slices.Concat(batches...))
 	})
 }

@@ -90,7 +90,7 @@ func TestWithKeepsOnError(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}, opts)
-		assert.ErrorIs(t, err, lock.ErrLost, "what is lost cannot be kept")
+		assert.ErrorIs(t, err, lock.ErrLost, "a lost lease cannot be kept")
 	})
 }
 

@@ -167,7 +167,7 @@ func TestDamageWithoutClients(t *testing.T) {
 func TestNewerVersion(t *testing.T) {
 	c := newClient(t, newRoot())
 	c.steps.options.TTL = time.Second
-	text := []byte("what a later version writes")
+	text := []byte("text of a later version")
 	head := fmt.Appendf(nil, "%s%d number=8 bytes=%d", magic, version+1, len(text))
 	put(t, c.steps.file.dir, fmt.Appendf(head, " %s\n%s", checksum(head, text), text))
 	_, err := try(c, "x")

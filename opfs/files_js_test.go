@@ -146,7 +146,7 @@ func TestFullStorage(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, "good", string(content))
 			})
-			assert.Equal(t, before, listed(), "what is left takes the room that is missing")
+			assert.Equal(t, before, listed(), "a failed save leaves no file, which would need the space that is missing")
 			all, err := store.List(t.Context())
 			require.NoError(t, err)
 			assert.Equal(t, []autosave.Generation{good}, all)

@@ -128,7 +128,7 @@ func TestOvertakenStepIsDecidedAgain(t *testing.T) {
 	UseHelper(safejs.Value{})
 	held, err := direct.Query(t.Context())
 	require.NoError(t, err)
-	assert.Len(t, held.Held, 2, "what others wrote is not overwritten")
+	assert.Len(t, held.Held, 2, "the entries of other clients are not overwritten")
 }
 
 // Calls fail with a reason if the helper has ended or cannot be loaded.

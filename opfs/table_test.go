@@ -167,9 +167,9 @@ func TestTableAgreesWithWhatItsClientKnows(t *testing.T) {
 	mine := newEntry("mine", "1", granted, lock.Exclusive, "a")
 	own := []*entry{newEntry("1", "1", present, lock.Shared), mine}
 	whole := &table{queue: []*entry{own[0].clone(), newEntry("unknown", "1", granted, lock.Exclusive, "b"), newEntry("other", "2", waiting, lock.Shared, "a")}}
-	assert.False(t, whole.lacks(own), "what is granted may be taken away")
+	assert.False(t, whole.lacks(own), "a granted entry may be taken away")
 	assert.True(t, whole.agree("1", own))
-	assert.Equal(t, []string{"1", "other"}, ids(whole.queue), "what is lost does not come back")
+	assert.Equal(t, []string{"1", "other"}, ids(whole.queue), "a lost entry does not come back")
 	assert.True(t, whole.knows("2"))
 	assert.False(t, whole.knows("3"))
 

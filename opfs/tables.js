@@ -3,7 +3,7 @@
 //
 // A client that finds the file open posts {want: id} to a BroadcastChannel. The client that keeps the file closes it at
 // once and names the first client that asked: {next: id}. The others let that client go first. If nobody asked, the id
-// is empty. Every client also tries again by itself, so a lost message, a dead keeper or a client without a channel
+// is empty. Every client also tries again by itself, so a lost message, a dead client or one without a channel
 // costs only milliseconds.
 //
 // Many clients ask for a lock and release another one as soon as they have it. Such a client keeps the file for a few

@@ -32,8 +32,8 @@ func makeStep(t *testing.T, c *FileLocks) {
 	require.NoError(t, c.steps.visit(t.Context(), func(s *session) error { s.changed = true; return nil }))
 }
 
-// keeper returns a client that keeps the table open until another one asks.
-func keeper(t *testing.T, root string) *FileLocks {
+// keepingClient returns a client that keeps the table open until another one asks.
+func keepingClient(t *testing.T, root string) *FileLocks {
 	c := newClient(t, root)
 	if !helped() {
 		c.steps.file.tables = made("tables.js", "new module.Tables(1e9)")
@@ -62,7 +62,7 @@ func TestTableStaysOpen(t *testing.T) {
 
 // A hidden page does not keep the table open, and closes it at once when it becomes hidden.
 func TestHiddenPageClosesTable(t *testing.T) {
-	c := keeper(t, newRoot())
+	c := keepingClient(t, newRoot())
 	makeStep(t, c)
 	require.True(t, tableIsOpen(t, c.steps.file.dir))
 	must(c.steps.file.tables.Call("keep", false))
@@ -78,7 +78,7 @@ func TestHiddenPageClosesTable(t *testing.T) {
 // renew and release its leases.
 func TestHiddenPageIsNotOvertakenForEver(t *testing.T) {
 	root := newRoot()
-	c, other := keeper(t, root), keeper(t, root)
+	c, other := keepingClient(t, root), keepingClient(t, root)
 	for _, hidden := range []*FileLocks{c, other} {
 		makeStep(t, hidden)
 		must(hidden.steps.file.tables.Call("keep", false))
@@ -102,7 +102,7 @@ func TestHiddenPageIsNotOvertakenForEver(t *testing.T) {
 // the end.
 func TestSlowPageIsNotOvertakenForEver(t *testing.T) {
 	root := newRoot()
-	c, other := keeper(t, root), keeper(t, root)
+	c, other := keepingClient(t, root), keepingClient(t, root)
 	makeStep(t, c)
 	makeStep(t, other)
 	decided := 0
@@ -125,7 +125,7 @@ func TestSlowPageIsNotOvertakenForEver(t *testing.T) {
 // A client closes the table for each client that asks, also for one in another thread.
 func TestClientClosesTableForOthers(t *testing.T) {
 	root := newRoot()
-	a, b := keeper(t, root), keeper(t, root)
+	a, b := keepingClient(t, root), keepingClient(t, root)
 	var times []time.Duration
 	for range 20 {
 		makeStep(t, a)
@@ -151,7 +151,7 @@ func TestClientClosesTableForOthers(t *testing.T) {
 func TestBusyClientClosesTableForOthers(t *testing.T) {
 	root := newRoot()
 	ctx, stop := context.WithCancel(t.Context())
-	busy, done := keeper(t, root), make(chan int)
+	busy, done := keepingClient(t, root), make(chan int)
 	go func() {
 		steps := 0
 		for ctx.Err() == nil && busy.steps.visit(ctx, func(s *session) error { s.changed = true; return nil }) == nil {
@@ -175,7 +175,7 @@ func TestBusyClientClosesTableForOthers(t *testing.T) {
 // A client that has received a content may decide on it before others are let in, but not for long.
 func TestClientThatDecidesAgainIsWaitedFor(t *testing.T) {
 	root := newRoot()
-	c, other := keeper(t, root), newClient(t, root)
+	c, other := keepingClient(t, root), newClient(t, root)
 	makeStep(t, other)
 	same, err := c.steps.file.exchange(t.Context(), true, &session{}) // it does not know the file's content, and does not decide again
 	require.NoError(t, err)
@@ -185,7 +185,7 @@ func TestClientThatDecidesAgainIsWaitedFor(t *testing.T) {
 
 // The storage of the site is cleared while a client keeps the table: soon the client finds the new file.
 func TestClearedTableIsOpenedAgain(t *testing.T) {
-	c := keeper(t, newRoot())
+	c := keepingClient(t, newRoot())
 	makeStep(t, c)
 	c.steps.file.tables = made("tables.js", "new module.Tables(1e9, 20)")
 	makeStep(t, c)
@@ -198,7 +198,7 @@ func TestClearedTableIsOpenedAgain(t *testing.T) {
 // The table was removed while a client keeps it open, because the site's data was cleared. The client never closes it: the thread
 // would stand still in Chromium.
 func TestRemovedTableIsNotClosed(t *testing.T) {
-	c := keeper(t, newRoot())
+	c := keepingClient(t, newRoot())
 	dir := c.steps.file.dir
 	c.steps.file.tables = made("tables.js", "new module.Tables(20)")
 	makeStep(t, c)

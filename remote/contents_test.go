@@ -132,7 +132,7 @@ func TestListedContentIsNotDownloadedAgain(t *testing.T) {
 		token, release = a.lock(t)
 		defer release()
 		a.save(t, token, "newer")
-		assert.Equal(t, "newer", b.read(t, autosave.Current), "what is current now, not when it was listed")
+		assert.Equal(t, "newer", b.read(t, autosave.Current), "the content that is current now, not at the time of the list")
 		assert.Equal(t, "text", b.read(t, current))
 		assert.Greater(t, len(n.requests()), before+1)
 	})

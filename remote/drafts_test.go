@@ -122,7 +122,7 @@ func TestServerThatWasWiped(t *testing.T) {
 		sleep(time.Minute)
 		assert.False(t, w.State().ReadOnly)
 		assert.Equal(t, "kept", w.now())
-		assert.Equal(t, "kept", string(n.content), "what is open is saved anew")
+		assert.Equal(t, "kept", string(n.content), "the open page saves its text again")
 		require.NoError(t, w.Dispose(context.Background()))
 
 		n.wipe()

@@ -207,7 +207,7 @@ func TestServerWhoseTokensBeginAnew(t *testing.T) {
 		require.NoError(t, second.Dispose(context.Background()))
 		all, err := n.machineWith("A", disk).store.List(context.Background())
 		require.NoError(t, err)
-		assert.Len(t, all, 3, "what is saved now is kept as well")
+		assert.Len(t, all, 3, "a save after the wipe is kept as well")
 		assert.True(t, slices.ContainsFunc(all, func(g autosave.Generation) bool { return g.ID == before[0].ID }))
 	})
 }

@@ -194,7 +194,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	for document, token := range w.tokens {
 		assert.Greater(t, revision, token+1_000_000)
 		resumed := again.events(t, document, fmt.Sprint("?after=", token)).next()
-		assert.Equal(t, remote.NoticeState, resumed["type"], "what followed is unknown")
+		assert.Equal(t, remote.NoticeState, resumed["type"], "the events after the backup are unknown")
 	}
 }
 

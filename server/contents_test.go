@@ -56,7 +56,7 @@ func TestGenerationsAreKept(t *testing.T) {
 		left, err := s.Store().Keys(t.Context(), "garbage/")
 		require.NoError(t, err)
 		return len(left) == 0 && len(s.files(t)) == 3
-	}, 10*time.Second, 10*time.Millisecond, "what was given up is deleted")
+	}, 10*time.Second, 10*time.Millisecond, "the blobs that no generation uses are deleted")
 }
 
 func TestADocumentIsDeleted(t *testing.T) {

@@ -98,7 +98,7 @@ func TestAFullDisk(t *testing.T) {
 	c.LockTTL = 10 * time.Minute // no heartbeats are sent here, however long this disk takes to get full
 	s := startWith(t, c)
 	require.Never(t, func() bool { return s.Store().Space().Full }, 1500*time.Millisecond, 100*time.Millisecond,
-		"what the server reserves, it does not lack")
+		"the space that the server reserves does not count as missing")
 	ann := s.as(t, "ann")
 	tokens, full := saveUntilFull(t, s, ann)
 	require.NotEmpty(t, tokens)

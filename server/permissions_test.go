@@ -93,7 +93,7 @@ func TestListingsLeaveOutWhatIsHidden(t *testing.T) {
 	below := root.do("POST", "/api/locks", map[string]any{"paths": [][]string{{"documents", "a", "secret"}}, "ttl_ms": 60000})
 	require.Equal(t, http.StatusOK, below.status, string(below.text))
 	assert.Equal(t, true, root.do("GET", lockOf("a"), nil).body["is_locked"])
-	assert.JSONEq(t, `{"is_locked": false}`, string(bob.do("GET", lockOf("a"), nil).text), "what is locked below is hidden")
+	assert.JSONEq(t, `{"is_locked": false}`, string(bob.do("GET", lockOf("a"), nil).text), "a lock below the document is hidden")
 
 	var names []string
 	for after, pages := "", 0; pages < 5; pages++ {

@@ -146,7 +146,7 @@ var faults = map[string]struct {
 	"keeps the latest": {faulty{commit: func(ctx context.Context, s store, c autosave.Commit) (autosave.Generation, error) {
 		c.Limits.Keep = autosave.KeepLatest
 		return s.Commit(ctx, c)
-	}}, "what_stays_is_spread_over_time"},
+	}}, "the_generations_that_stay_are_spread_over_time"},
 	"tells no phases": {faulty{commit: func(ctx context.Context, s store, c autosave.Commit) (autosave.Generation, error) {
 		c.Progress = nil
 		return s.Commit(ctx, c)

@@ -45,7 +45,7 @@ func RunStore(t *testing.T, open func(t *testing.T) Storage) {
 		run  func(*harness)
 	}{
 		{"nothing is there at first", testEmpty},
-		{"what was committed reads back", testCommit},
+		{"a committed content reads back", testCommit},
 		{"every page sees the same", testPages},
 		{"the current generation comes first", testOrder},
 		{"ids are times and tokens", testIDs},
@@ -55,7 +55,7 @@ func RunStore(t *testing.T, open func(t *testing.T) Storage) {
 		{"the successor has what was acknowledged", testTakeover},
 		{"the oldest go beyond the count", testCount},
 		{"the oldest go beyond the bytes", testBytes},
-		{"what stays is spread over time", testSpread},
+		{"the generations that stay are spread over time", testSpread},
 		{"the last good one stays however large", testLarge},
 		{"a pinned generation stays", testPin},
 		{"a pin is refused like a commit", testPinRefused},

@@ -47,7 +47,7 @@ func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
 			return f.Get()
 		}
 		assert.Equal(t, "second", after("second"))
-		assert.Equal(t, "second", after("broken"), "what it said before stays")
+		assert.Equal(t, "second", after("broken"), "the former text stays")
 		assert.Equal(t, "second", after(""), "also while there is none")
 		assert.Equal(t, "third", after("third"))
 

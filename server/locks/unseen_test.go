@@ -214,7 +214,7 @@ func TestServerKnowsItsOwnGrantsBeforeTheWatchShowsThem(t *testing.T) {
 		require.NoError(t, blind.Release(t.Context(), lease.ID, "ann"))
 	}
 	assert.Zero(t, store.reads)
-	assert.Empty(t, blind.mirror.granted, "what has ended leaves nothing")
+	assert.Empty(t, blind.mirror.granted, "an ended lease leaves no entry")
 }
 
 // A holder extends and releases at another server than the one that granted its lease. That server has seen the grant, and need not read it.

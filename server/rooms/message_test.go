@@ -50,7 +50,7 @@ var messages = []struct{ what, text, code string }{
 	{"clearing as another", `{"type":"clearAnswer","userToken":"` + theirs + `","roomId":"r"}`, "foreign_token"},
 	{"clearing nowhere", `{"type":"clearAnswer","userToken":"` + mine + `"}`, "invalid_request"},
 	{"fields of a later version", `{"type":"isExistTheRoom","roomId":"r","colour":{"a":[1]}}`, ""},
-	{"what only the server says", `{"type":"roomInfo"}`, "unknown_type"},
+	{"a message that only the server sends", `{"type":"roomInfo"}`, "unknown_type"},
 	{"an unknown type", `{"type":"dance"}`, "unknown_type"},
 	{"no type", `{"roomId":"r"}`, "invalid_request"},
 	{"a type that is a list", `{"type":["createRoom"]}`, "invalid_request"},

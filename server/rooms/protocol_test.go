@@ -36,7 +36,7 @@ func wrongRequests(id, token string) []wrongRequest {
 	}
 	return []wrongRequest{
 		{"an unknown type", "dance", nil, "unknown_type"},
-		{"what the server says", "connected", nil, "unknown_type"},
+		{"a message that only the server sends", "connected", nil, "unknown_type"},
 		{"a room without a name", "createRoom", nil, "invalid_request"},
 		{"a room for another", "createRoom", map[string]any{"userName": "Ann", "userToken": token}, "foreign_token"},
 		{"a token nobody has", "createRoom", map[string]any{"userName": "Ann", "userToken": theirs}, "foreign_token"},

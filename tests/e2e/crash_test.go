@@ -69,7 +69,7 @@ func testCrash(t *testing.T, tab, other *browser.Tab, crash string) {
 		assert.Equal(t, "runtime-crashed", f["code"], "%v", f)
 		assert.Equal(t, "ProjectLockError", f["name"])
 		assert.Equal(t, false, f["retryable"])
-		assert.Contains(t, f["message"], "openHoldfast", "what to do")
+		assert.Contains(t, f["message"], "openHoldfast", "the message says how to go on")
 	}
 	// Running out of memory takes a while; the time counts from the death.
 	other.WaitFor("got", browser.Limit)

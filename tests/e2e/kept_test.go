@@ -65,17 +65,17 @@ func TestACachedPageDoesNotKeepTheFileOfLocks(t *testing.T) {
 		other := w.tab(t, "")
 		other.MustEval(withoutWebLocks+"await start("+options+"); null", nil)
 		for range 4 {
-			keeper := w.Open(t, w.URL("/blank"))
-			begin(keeper, "")
-			keeper.MustEval(withoutWebLocks+"await start("+options+"); for (let i = 0; i < 20; i++) await hf.locks.request('x', () => {}); null", nil)
-			keeper.Navigate(w.URL("/blank?elsewhere"))
+			keeping := w.Open(t, w.URL("/blank"))
+			begin(keeping, "")
+			keeping.MustEval(withoutWebLocks+"await start("+options+"); for (let i = 0; i < 20; i++) await hf.locks.request('x', () => {}); null", nil)
+			keeping.Navigate(w.URL("/blank?elsewhere"))
 			took := browser.Get[float64](other, `await (async () => {
 				const begun = now()
 				await hf.locks.request('y', {signal: AbortSignal.timeout(10_000)}, () => {})
 				return now() - begun
 			})()`)
 			t.Logf("another page waits %.1f ms", took)
-			keeper.Close()
+			keeping.Close()
 		}
 	})
 }
@@ -106,46 +106,46 @@ func TestAFrozenPageDoesNotKeepTheFileOfLocks(t *testing.T) {
 			tabs[i] = w.tab(t, "")
 			tabs[i].MustEval(withoutWebLocks+"await start("+options+"); null", nil)
 		}
-		keeper, other := tabs[0], tabs[1]
+		keeping, other := tabs[0], tabs[1]
 		for round := range 4 {
-			keeper.MustEval(busy, nil)
-			keeper.WaitFor(fmt.Sprintf("holds.length > %d", 5+7*round), browser.Limit)
+			keeping.MustEval(busy, nil)
+			keeping.WaitFor(fmt.Sprintf("holds.length > %d", 5+7*round), browser.Limit)
 			if round%2 == 0 {
-				freezesBetweenSteps(t, keeper, other)
+				freezesBetweenSteps(t, keeping, other)
 			} else {
-				keeper.Suspend()
+				keeping.Suspend()
 				other.MustEval("globalThis.got = hf.locks.request('y', () => true); null", nil)
-				keeper.Continue()
+				keeping.Continue()
 				assert.True(t, browser.Get[bool](other, "await got"))
 			}
-			before := browser.Get[int](keeper, "holds.length")
-			keeper.WaitFor(fmt.Sprintf("holds.length > %d", before+5), browser.Limit)
+			before := browser.Get[int](keeping, "holds.length")
+			keeping.WaitFor(fmt.Sprintf("holds.length > %d", before+5), browser.Limit)
 			before = browser.Get[int](other, "globalThis.holds?.length ?? 0")
 			other.MustEval(busy, nil)
 			other.WaitFor(fmt.Sprintf("holds.length > %d", before+3), browser.Limit)
 			other.MustEval("stop = true; await ended; null", nil)
-			keeper.MustEval("stop = true; await ended; null", nil)
+			keeping.MustEval("stop = true; await ended; null", nil)
 		}
 		assertOneAtATime(t, tabs[:])
 	})
 }
 
-// freezesBetweenSteps freezes the keeper after its steps while the other page acquires a lock. Then the keeper goes on.
-func freezesBetweenSteps(t *testing.T, keeper, other *browser.Tab) {
+// freezesBetweenSteps freezes the page that keeps the file after its steps while the other page acquires a lock. Then that page goes on.
+func freezesBetweenSteps(t *testing.T, keeping, other *browser.Tab) {
 	t.Helper()
-	keeper.MustEval("stop = true; await ended; null", nil)
-	keeper.Hide()
-	keeper.MustEval("await hf.locks.query(); null", nil) // no step is under way afterwards: see TestFrozenWhileAHandleIsOnItsWay
-	keeper.Freeze()
+	keeping.MustEval("stop = true; await ended; null", nil)
+	keeping.Hide()
+	keeping.MustEval("await hf.locks.query(); null", nil) // no step is under way afterwards: see TestFrozenWhileAHandleIsOnItsWay
+	keeping.Freeze()
 	took := browser.Get[float64](other, `await (async () => {
 		const begun = now()
 		await hf.locks.request('y', {signal: AbortSignal.timeout(10_000)}, () => {})
 		return now() - begun
 	})()`)
 	t.Logf("beside a frozen page, another one waits %.1f ms", took)
-	keeper.Resume()
-	keeper.Show()
-	keeper.MustEval(busy, nil)
+	keeping.Resume()
+	keeping.Show()
+	keeping.MustEval(busy, nil)
 }
 
 // assertOneAtATime checks that no two pages held the lock at the same time, and closes them.

@@ -117,7 +117,7 @@ func (s *Scene) kept(c tear, in ...string) {
 	next := s.edits("Cleo", Unsaved)
 	s.found(next, "typed", in...)
 	if c.then != "" {
-		assert.Equal(s, "nowhere", get[string](next, "await places('"+c.then+"')"), "what was shown afterwards")
+		assert.Equal(s, "nowhere", get[string](next, "await places('"+c.then+"')"), "the text shown afterwards is nowhere")
 	}
 	next.do("await hf.close()")
 }

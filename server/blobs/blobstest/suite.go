@@ -19,8 +19,8 @@ import (
 
 // Run checks a store that open returns. Each call of open comes to the same blobs, as after a restart.
 func Run(t *testing.T, open func(t *testing.T) blobs.Blobs) {
-	t.Run("what is put is read", func(t *testing.T) { readsBack(t, open) })
-	t.Run("what is deleted is gone", func(t *testing.T) { deletes(t, open) })
+	t.Run("blobs are read as they were put", func(t *testing.T) { readsBack(t, open) })
+	t.Run("deleted blobs are gone", func(t *testing.T) { deletes(t, open) })
 	t.Run("names", func(t *testing.T) { refusesNames(t, open) })
 	t.Run("all are listed", func(t *testing.T) { listsAll(t, open) })
 }

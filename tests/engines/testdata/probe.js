@@ -9,7 +9,7 @@ const probe = async () => {
   try {
     handle.write(new TextEncoder().encode("probe"), { at: 0 })
     handle.flush()
-    if (handle.getSize() !== 5) return "what was written is not there"
+    if (handle.getSize() !== 5) return "the written bytes are not there"
     const second = await file.createSyncAccessHandle().then(() => "admitted", e => e.name)
     return second === "admitted" ? "a second handle is admitted" : "yes; a second one is refused with " + second
   } finally {
