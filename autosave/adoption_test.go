@@ -17,9 +17,7 @@ import (
 // crashed leaves the content "saved" and a draft of a dead page that continues it.
 func (w *world) crashed(shelf *autosavetest.DraftStorage) {
 	w.Helper()
-	a := w.author("a", shelf).start()
-	a.types("saved")
-	w.sleep(time.Second)
+	a := w.authorOf(shelf, "saved")
 	a.types(", journalled")
 	a.die()
 }
@@ -237,9 +235,7 @@ func TestRefusedAdoptionKeepsThePageReadonly(t *testing.T) {
 // A page that has the lock back saves the text that it had sealed. No draft of it is counted any more.
 func TestSavedDraftIsNotCounted(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
-		w.robbed(a, ", mine")
-		a.types(", more")
+		a := w.readOnlyTypist(shelf, ", more")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		_, err := a.Drafts(t.Context())
 		require.NoError(t, err)

@@ -82,7 +82,7 @@ func TestNextEditorThatLoadsKeepsItsLock(t *testing.T) {
 func TestSuccessorOfEditorThatAcceptedIsAsked(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
-		a.config.OnHandover = func(ctx context.Context, _ string) error { <-ctx.Done(); return nil }
+		a.config.OnHandover = undecided
 		a.open()
 		c := w.tab("c")
 		b := w.tab("b")

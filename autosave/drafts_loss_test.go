@@ -34,6 +34,15 @@ func (w *world) robbed(a *writer, text string) {
 	require.NoError(w, thief.Release(w.Context()))
 }
 
+// readOnlyTypist opens a page that has saved "one" and lost its lock after typing ", mine". The user types on.
+func (w *world) readOnlyTypist(shelf *autosavetest.DraftStorage, more string) *writer {
+	w.Helper()
+	a := w.savedOne(shelf)
+	w.robbed(a, ", mine")
+	a.types(more)
+	return a
+}
+
 // overwritten lets another page without drafts save over what is there, while nobody holds the lock.
 func (w *world) overwritten(text string) {
 	w.Helper()
@@ -76,9 +85,7 @@ func TestLostLockMakesDraft(t *testing.T) {
 
 func TestTextIsSealedBeforeItIsReplaced(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
-		w.robbed(a, ", mine")
-		a.types(" in a read-only page")
+		a := w.readOnlyTypist(shelf, " in a read-only page")
 		w.overwritten("theirs")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.Equal(t, "theirs", a.shows())
@@ -145,9 +152,7 @@ func TestDraftOfAnEarlierEditorIsOffered(t *testing.T) {
 
 func TestTypedTextBecomesTheContentWhenItsPageBegins(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf).start()
-		a.types("one")
-		w.sleep(time.Second)
+		a := w.authorOf(shelf, "one")
 		all, err := a.History(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, a.Dispose(t.Context()))

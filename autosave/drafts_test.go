@@ -36,12 +36,19 @@ func storedDraft(t *testing.T, shelf *autosavetest.DraftStorage) (texts []string
 	return texts
 }
 
+// authorOf opens a page that saves a text.
+func (w *world) authorOf(shelf *autosavetest.DraftStorage, text string) *writer {
+	w.Helper()
+	a := w.author("a", shelf).start()
+	a.types(text)
+	w.sleep(time.Second)
+	return a
+}
+
 // dispute leaves the content "one, theirs" and the draft "one, mine", both typed on "one".
 func (w *world) dispute(shelf *autosavetest.DraftStorage) {
 	w.Helper()
-	a := w.author("a", shelf).start()
-	a.types("one")
-	w.sleep(time.Second)
+	a := w.authorOf(shelf, "one")
 	a.types(", mine")
 	b := w.author("b", shelf)
 	b.config.Drafts = nil // an editor that knows nothing of drafts
@@ -88,9 +95,7 @@ func (c comingDrafts) List(ctx context.Context) ([]autosave.Draft, error) {
 // the content then, and conflicts with nothing.
 func TestEditorWaitsForTextThatIsBeingStored(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf).start()
-		a.types("saved")
-		w.sleep(time.Second)
+		a := w.authorOf(shelf, "saved")
 		a.types(", last words")
 		a.die()
 		b := w.author("b", shelf)
@@ -223,9 +228,7 @@ func TestMerge(t *testing.T) {
 
 func TestSeveralDrafts(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf).start()
-		a.types("one")
-		w.sleep(time.Second)
+		a := w.authorOf(shelf, "one")
 		var base string
 		all, err := a.History(t.Context())
 		require.NoError(t, err)
@@ -297,9 +300,7 @@ func TestMergedDraftThatStaysIsNotOffered(t *testing.T) {
 // the draft of another page is read.
 func TestTextOfAnEmptiedStorageComesBeforeDrafts(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf).start()
-		a.types("one")
-		w.sleep(time.Second)
+		a := w.authorOf(shelf, "one")
 		require.NoError(t, a.Suspend(t.Context()))
 		w.disk.Evict()
 		other := shelf.Page()

@@ -227,10 +227,16 @@ func TestOnePageAsksOnce(t *testing.T) {
 	})
 }
 
+// undecided is an OnHandover that never decides.
+func undecided(ctx context.Context, _ string) error {
+	<-ctx.Done()
+	return nil
+}
+
 func TestRequesterThatGivesUp(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
-		a.config.OnHandover = func(ctx context.Context, _ string) error { <-ctx.Done(); return nil }
+		a.config.OnHandover = undecided
 		a.open()
 		b := w.tab("b")
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
@@ -269,9 +275,7 @@ func TestRequesterThatDies(t *testing.T) {
 // the lease has ended would reach it while it takes the lock back.
 func TestFormerEditorAsksForTheLockBack(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		a := w.prepare("a")
-		a.slow()
-		a.open()
+		a := w.slowTab("a")
 		b := w.tab("b")
 		var asked []string
 		stop, err := w.air.Join().Listen(func(m autosave.Message) {

@@ -58,9 +58,7 @@ func TestStaleTokenEndsEditing(t *testing.T) {
 
 func TestTextTypedDuringARestoreIsBackedUp(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		a := w.prepare("a")
-		a.slow()
-		a.open()
+		a := w.slowTab("a")
 		a.typed("one")
 		g, err := a.FlushNow(t.Context())
 		require.NoError(t, err)
@@ -129,7 +127,7 @@ func TestTypingWithoutEndDuringLoading(t *testing.T) {
 func TestCancelledRequestIsForgotten(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
-		a.config.OnHandover = func(ctx context.Context, _ string) error { <-ctx.Done(); return nil }
+		a.config.OnHandover = undecided
 		a.open()
 		ghost := w.air.Join()
 		require.NoError(t, ghost.Post(autosave.Message{Kind: autosave.EditRequest, Round: "1", From: "ghost"}))

@@ -16,9 +16,7 @@ import (
 // A save is tried again, and succeeds while the page verifies its lease. No failure is left to show.
 func TestSaveThatSucceedsDuringResumeEndsTheFailure(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		a := w.prepare("a")
-		a.slow()
-		a.open()
+		a := w.slowTab("a")
 		a.files.Break(0, autosavetest.Refused, false)
 		a.typed("text")
 		for a.State().RetryCount == 0 || a.State().Phase != autosave.PhaseWriting {

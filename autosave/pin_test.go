@@ -116,9 +116,7 @@ func TestEmptiedStorageGetsTheTextWhenAGenerationIsPinned(t *testing.T) {
 // A pin and a save at once both happen.
 func TestPinDuringASave(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		a := w.prepare("a")
-		a.slow()
-		a.open()
+		a := w.slowTab("a")
 		a.typed("one")
 		g, err := a.FlushNow(t.Context())
 		require.NoError(t, err)

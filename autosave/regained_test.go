@@ -12,7 +12,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast/autosave"
 	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
-	"github.com/holdfast-dev/holdfast/lock"
 )
 
 // failing makes the operations of a page fail that begin with this.
@@ -135,9 +134,7 @@ func TestDraftKeepsItsCause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				a := w.savedOne(shelf)
-				w.robbed(a, ", mine")
-				a.types(", more")
+				a := w.readOnlyTypist(shelf, ", more")
 				c.end(w, a)
 				assert.Contains(t, storedDraft(t, shelf), c.want)
 			})
@@ -211,10 +208,7 @@ func TestPageKnowsItsTextThoughTheAnswerWasLost(t *testing.T) {
 // change.
 func TestLoadedTextIsNotSavedForAnEarlierFlush(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		w.savedUnder(1, "before")
-		_, _ = w.records.Claim(t.Context(), lock.Record{}, false)
-		b := w.prepare("b")
-		disk := b.unwritable()
+		b, disk := w.preparedOnFullDisk()
 		b.open()
 		require.False(t, b.ReadOnly())
 		w.sleep(time.Millisecond)

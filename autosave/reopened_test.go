@@ -15,9 +15,7 @@ import (
 // decision. Discarding it removes the text that the event named, and keeps the text that was typed since.
 func TestDraftThatTypingHasReopenedIsDiscarded(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
-		w.robbed(a, ", mine")
-		a.types(", more")
+		a := w.readOnlyTypist(shelf, ", more")
 		all, err := a.Drafts(t.Context())
 		require.NoError(t, err)
 		require.Len(t, all, 1)
@@ -41,9 +39,7 @@ func TestDraftThatTypingHasReopenedIsSaved(t *testing.T) {
 	for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsGeneration, autosave.AsDiscard} {
 		t.Run(string(as), func(t *testing.T) {
 			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				a := w.savedOne(shelf)
-				w.robbed(a, ", mine")
-				a.types(", more")
+				a := w.readOnlyTypist(shelf, ", more")
 				require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 				require.NoError(t, a.ResolveDraft(t.Context(), "a-1", as))
 				w.sleep(time.Second)

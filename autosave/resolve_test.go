@@ -114,12 +114,18 @@ func TestResolveDraftThatFails(t *testing.T) {
 	}
 }
 
+// slowJudge opens a page whose commits take a second, and which has to decide about a disputed draft.
+func (w *world) slowJudge(shelf *autosavetest.DraftStorage) *writer {
+	w.Helper()
+	w.dispute(shelf)
+	c := w.author("c", shelf)
+	c.slow()
+	return c.start()
+}
+
 func TestTypingWhileADraftIsResolved(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.dispute(shelf)
-		c := w.author("c", shelf)
-		c.slow()
-		c.start()
+		c := w.slowJudge(shelf)
 		go func() {
 			for range 8 {
 				time.Sleep(300 * time.Millisecond)
@@ -164,9 +170,7 @@ func (w *world) heir(a *writer, shelf *autosavetest.DraftStorage) *writer {
 
 func TestAdoptionIsKilledAtAnyStep(t *testing.T) {
 	everyEnding(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage, kill func(*writer)) {
-		a := w.author("a", shelf).start()
-		a.types("one")
-		w.sleep(time.Second)
+		a := w.authorOf(shelf, "one")
 		a.types(", journalled")
 		a.die()
 		b := w.author("b", shelf)
@@ -320,10 +324,7 @@ func TestPageThatLoadsAResolvedDraftMayNotEdit(t *testing.T) {
 // The page is put to sleep while a draft becomes the content. It cannot load that any more, and saves its own text again.
 func TestSuspendWhileADraftIsResolved(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.dispute(shelf)
-		c := w.author("c", shelf)
-		c.slow()
-		c.start()
+		c := w.slowJudge(shelf)
 		result := make(chan error, 1)
 		go func() { result <- c.ResolveDraft(context.Background(), "a-1", autosave.AsContent) }()
 		w.sleep(500 * time.Millisecond)

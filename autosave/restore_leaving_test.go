@@ -33,10 +33,7 @@ func TestRestoreIsRefusedWhileThePageLeaves(t *testing.T) {
 // The same with a draft, which the page would load by an event.
 func TestResolutionIsRefusedWhileThePageLeaves(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.dispute(shelf)
-		c := w.author("c", shelf)
-		c.slow()
-		c.start()
+		c := w.slowJudge(shelf)
 		result := make(chan error, 1)
 		go func() { result <- c.ResolveDraft(context.Background(), "a-1", autosave.AsContent) }()
 		w.sleep(500 * time.Millisecond)

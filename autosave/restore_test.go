@@ -16,9 +16,7 @@ import (
 
 // restoring is a page with the generations "one" and "one two", whose commits take a second.
 func (w *world) restoring() (a *page, first autosave.Generation) {
-	a = w.prepare("a")
-	a.slow()
-	a.open()
+	a = w.slowTab("a")
 	a.typed("one")
 	first, err := a.FlushNow(w.Context())
 	require.NoError(w, err)
@@ -312,10 +310,7 @@ func TestLateEndOfASaveUnderAFormerLease(t *testing.T) {
 // The disk is full when the page opens: a restore fails like a save.
 func TestRestoreOnAFullDisk(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		w.savedUnder(1, "before")
-		_, _ = w.records.Claim(t.Context(), lock.Record{}, false)
-		b := w.prepare("b")
-		disk := b.unwritable()
+		b, disk := w.preparedOnFullDisk()
 		b.open()
 		all, err := b.History(t.Context())
 		require.NoError(t, err)
@@ -332,10 +327,7 @@ func TestRestoreOnAFullDisk(t *testing.T) {
 // The lock is lost while the page shuts out the editor before: the reason stays.
 func TestLockLostWhileShuttingOut(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		w.savedUnder(1, "before")
-		_, _ = w.records.Claim(t.Context(), lock.Record{}, false)
-		b := w.prepare("b")
-		disk := b.unwritable()
+		b, disk := w.preparedOnFullDisk()
 		b.files.Before = func(string) {
 			if !disk.full.Load() {
 				time.Sleep(time.Second)

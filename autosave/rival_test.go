@@ -89,9 +89,7 @@ func TestEditorLeavesWhileItSavesForAHandover(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, w *world) {
-				a := w.prepare("a")
-				a.slow()
-				a.open()
+				a := w.slowTab("a")
 				b := w.tab("b")
 				a.typed("text")
 				asked := b.asks(t.Context(), autosave.EditOptions{})
@@ -148,7 +146,7 @@ func TestForceDoesNotReachAnotherMachine(t *testing.T) {
 func TestEditorAnswersEachRequest(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
-		a.config.OnHandover = func(ctx context.Context, _ string) error { <-ctx.Done(); return nil }
+		a.config.OnHandover = undecided
 		a.open()
 		ghost := w.air.Join()
 		var answers []string
@@ -168,7 +166,7 @@ func TestSilentSuccessorHasTheSameTime(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		a.options.Channel = silentChannel{a.options.Channel} // its program runs on in the test, and would say that it holds the lock
-		a.config.OnHandover = func(ctx context.Context, _ string) error { <-ctx.Done(); return nil }
+		a.config.OnHandover = undecided
 		a.open()
 		c := w.prepare("c")
 		c.config.Channel = busyChannel{c.channel, time.Minute}

@@ -108,11 +108,17 @@ func (p *page) slow() {
 	}
 }
 
+// slowTab opens a page whose commits take a second.
+func (w *world) slowTab(name string) *page {
+	w.Helper()
+	p := w.prepare(name)
+	p.slow()
+	return p.open()
+}
+
 func TestChangeDuringWriteLeadsToAnother(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		a := w.prepare("a")
-		a.slow()
-		a.open()
+		a := w.slowTab("a")
 		a.forget()
 		a.typed("one")
 		w.sleep(900 * time.Millisecond)
@@ -171,9 +177,7 @@ func BenchmarkMarkDirty(b *testing.B) {
 
 func TestFlushNow(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		a := w.prepare("a")
-		a.slow()
-		a.open()
+		a := w.slowTab("a")
 		g, err := a.FlushNow(t.Context())
 		require.NoError(t, err, "the first generation is written even if nothing was marked")
 		assert.Zero(t, g.Bytes)
@@ -215,9 +219,7 @@ func TestFlushNow(t *testing.T) {
 
 func TestManyFlushesShareAWrite(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		a := w.prepare("a")
-		a.slow()
-		a.open()
+		a := w.slowTab("a")
 		a.typed("one")
 		var all sync.WaitGroup
 		for range 100 {

@@ -138,9 +138,7 @@ func TestResumeWhileTheRecordsHang(t *testing.T) {
 // The page wakes before it has saved what it had when it was put to sleep.
 func TestResumeDuringSuspend(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		a := w.prepare("a")
-		a.slow()
-		a.open()
+		a := w.slowTab("a")
 		a.typed("text")
 		suspended := make(chan error, 1)
 		go func() { suspended <- a.Suspend(context.Background()) }()

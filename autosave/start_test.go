@@ -90,6 +90,15 @@ func (p *page) unwritable() *unwritable {
 	return disk
 }
 
+// preparedOnFullDisk prepares a page that can read "before", and cannot write.
+func (w *world) preparedOnFullDisk() (*page, *unwritable) {
+	w.Helper()
+	w.savedUnder(1, "before")
+	_, _ = w.records.Claim(w.Context(), lock.Record{}, false)
+	b := w.prepare("b")
+	return b, b.unwritable()
+}
+
 // An editor that nobody could shut out saves before there is room again. Its text is loaded, and the page's is offered.
 func TestPredecessorSavesWhileItCannotBeShutOut(t *testing.T) {
 	for name, before := range map[string]string{"a text": "before", "an empty document": ""} {

@@ -33,10 +33,7 @@ func TestAnswersToASave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := newInternet()
-				a := n.machine("A")
-				token, release := a.lock(t)
-				defer release()
+				n, a, token := lockedMachine(t)
 				n.refuseSaving = c.reply
 				_, err := a.store.Commit(context.Background(), autosave.Commit{Content: autosave.Bytes("text"), Token: token})
 				require.ErrorIs(t, err, c.code)
@@ -63,10 +60,7 @@ func TestReadOfAnUnknownGenerationWhileOffline(t *testing.T) {
 // A commit tells its size and its phases.
 func TestCommitTellsItsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newInternet()
-		a := n.machine("A")
-		token, release := a.lock(t)
-		defer release()
+		_, a, token := lockedMachine(t)
 		var size int64
 		var phases []autosave.Phase
 		_, err := a.store.Commit(context.Background(), autosave.Commit{Content: autosave.Bytes("text"), Token: token,
@@ -80,10 +74,7 @@ func TestCommitTellsItsProgress(t *testing.T) {
 // A draft that is kept as a generation stays on this machine. The server's content does not change.
 func TestGenerationAsideStaysOnThisMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newInternet()
-		a := n.machine("A")
-		token, release := a.lock(t)
-		defer release()
+		_, a, token := lockedMachine(t)
 		a.save(t, token, "content")
 		aside := autosave.Commit{Content: autosave.Bytes("draft"), Token: token, SavedAt: time.Now(), Aside: true}
 		g, err := a.store.Commit(context.Background(), aside)

@@ -57,6 +57,15 @@ func (m machine) lock(t *testing.T) (int64, func()) {
 	return token, func() { require.NoError(t, g.Release(context.Background())) }
 }
 
+// lockedMachine returns a machine that holds the lock of the document until the test ends.
+func lockedMachine(t *testing.T) (n *internet, m machine, token int64) {
+	n = newInternet()
+	m = n.machine("A")
+	token, release := m.lock(t)
+	t.Cleanup(release)
+	return n, m, token
+}
+
 func (m machine) save(t *testing.T, token int64, text string) autosave.Generation {
 	t.Helper()
 	g, err := m.store.Commit(context.Background(), autosave.Commit{Content: autosave.Bytes(text), Token: token, SavedAt: time.Now()})
@@ -282,6 +291,15 @@ func (w *writer) listen(e autosave.Event) {
 	}
 }
 
+// saved opens a page that saves a text.
+func (m machine) saved(t *testing.T, session, text string) *writer {
+	w := m.writer(t, session)
+	sleep(time.Second)
+	w.type_(text)
+	sleep(time.Second)
+	return w
+}
+
 func (m machine) writer(t *testing.T, session string, change ...func(*autosave.Config)) *writer {
 	manager, err := lock.NewManager(lock.Config{OwnerID: session, Backends: []lock.Backend{m.document.Backend()}})
 	require.NoError(t, err)
@@ -347,10 +365,7 @@ func TestEditorsOnTwoMachines(t *testing.T) {
 func TestDisconnectedEditor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
-		a := n.writer(t, "A")
-		sleep(time.Second)
-		a.type_("saved, ")
-		sleep(time.Second)
+		a := n.machine("A").saved(t, "A", "saved, ")
 		n.set(true)
 		a.type_("not saved")
 		sleep(40 * time.Second)

@@ -28,10 +28,7 @@ func TestOwnTextIsKnownAfterALostAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newInternet()
-				w := n.journalling("A").writer(t, "A")
-				sleep(time.Second)
-				w.type_("one")
-				sleep(time.Second)
+				w := n.journalling("A").saved(t, "A", "one")
 				n.answer = func(r remote.Request) error { n.set(true); return errOffline }
 				w.type_(", two")
 				sleep(time.Second)
@@ -59,10 +56,7 @@ func TestOwnTextIsKnownAfterALostAnswer(t *testing.T) {
 func TestPageThatWasCutOffGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
-		w := n.journalling("A").writer(t, "A")
-		sleep(time.Second)
-		w.type_("saved, ")
-		sleep(time.Second)
+		w := n.journalling("A").saved(t, "A", "saved, ")
 		n.set(true)
 		w.type_("typed while cut off")
 		sleep(40 * time.Second)
@@ -84,10 +78,7 @@ func TestPageThatWasCutOffGoesOn(t *testing.T) {
 func TestPageThatWasCutOffHasAConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
-		w := n.journalling("A").writer(t, "A")
-		sleep(time.Second)
-		w.type_("base")
-		sleep(time.Second)
+		w := n.journalling("A").saved(t, "A", "base")
 		n.set(true)
 		w.type_(", mine")
 		sleep(40 * time.Second)
@@ -114,10 +105,7 @@ func TestServerThatWasWiped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		m := n.journalling("A")
-		w := m.writer(t, "A")
-		sleep(time.Second)
-		w.type_("kept")
-		sleep(time.Second)
+		w := m.saved(t, "A", "kept")
 		n.wipe()
 		sleep(time.Minute)
 		assert.False(t, w.State().ReadOnly)

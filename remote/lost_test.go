@@ -36,10 +36,7 @@ func TestStolenGrantIsLostAtFirstLook(t *testing.T) {
 // again.
 func TestClientStolenFromAfterStealWaitsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newInternet()
-		other := open(t, n, locktest.NewSpace(), "A", "a")
-		far := other.acquire(lock.AcquireOptions{})
-		h := newHousehold(n)
+		h, release := behindAnotherMachine(t)
 		theft := patient
 		theft.Steal = true
 		done := h.open(t, "B", "b").begin(context.Background(), theft)
@@ -50,7 +47,7 @@ func TestClientStolenFromAfterStealWaitsOn(t *testing.T) {
 		assert.Empty(t, done)
 		assert.False(t, wait.Closed(second.Lost()))
 		require.NoError(t, second.Release(t.Context()))
-		other.release(far)
+		release()
 		require.NoError(t, <-done)
 	})
 }

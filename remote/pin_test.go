@@ -90,10 +90,7 @@ func TestPinThatTheStorageRefuses(t *testing.T) {
 // successor still holds the lock on the server: its history begins anew, and no error says that another page edits.
 func TestPinAfterAFormerEditorWoke(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newInternet()
-		m := n.machine("A")
-		token, release := m.lock(t)
-		defer release()
+		_, m, token := lockedMachine(t)
 		saved := m.save(t, token, "one")
 		former := remote.NewContents(m.document, autosave.NewLayout(m.disk.Client(), autosavetest.SHA256), autosavetest.SHA256)
 		require.NoError(t, former.Fence(context.Background(), token-1))

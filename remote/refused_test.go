@@ -131,10 +131,7 @@ func TestRefusedPageIsReadOnlyAndKeepsItsWords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newInternet()
-				w := n.journalling("A").writer(t, "A")
-				sleep(time.Second)
-				w.type_("saved, ")
-				sleep(time.Second)
+				w := n.journalling("A").saved(t, "A", "saved, ")
 				refuse(n)
 				w.type_("refused")
 				_, err := w.FlushNow(context.Background())

@@ -31,10 +31,7 @@ func TestStalledSaveIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := newInternet()
-				a := n.machine("A")
-				token, release := a.lock(t)
-				defer release()
+				n, a, token := lockedMachine(t)
 				var stalls atomic.Bool
 				stalls.Store(true)
 				n.delay = func(r remote.Request) bool {
@@ -66,10 +63,7 @@ func TestStalledSaveIsRefused(t *testing.T) {
 // The page repeats a save whose answer was lost. The server has stored it once.
 func TestSaveIsRepeatedWithoutHarm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newInternet()
-		a := n.machine("A")
-		token, release := a.lock(t)
-		defer release()
+		n, a, token := lockedMachine(t)
 		n.answer = func(r remote.Request) error {
 			if r.Method == "PUT" {
 				return errOffline
@@ -97,10 +91,7 @@ func TestSaveIsRepeatedWithoutHarm(t *testing.T) {
 // A draft of a Go program may have any name. The server is not given one that it refuses.
 func TestDraftNameThatServerRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newInternet()
-		a := n.machine("A")
-		token, release := a.lock(t)
-		defer release()
+		n, a, token := lockedMachine(t)
 		for i, name := range []string{"a b", "é", "x.y", strings.Repeat("x", 65), ""} {
 			g, err := a.store.Commit(context.Background(), numbered(token, name, int64(i), name))
 			require.NoError(t, err)
@@ -184,10 +175,7 @@ func TestServerWhoseTokensBeginAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		disk := autosavetest.NewDisk()
-		first := n.machineWith("A", disk).writer(t, "A")
-		sleep(time.Second)
-		first.type_("one")
-		sleep(time.Second)
+		first := n.machineWith("A", disk).saved(t, "A", "one")
 		require.NoError(t, first.Dispose(context.Background()))
 		before, err := n.machineWith("A", disk).store.List(context.Background())
 		require.NoError(t, err)

@@ -21,10 +21,7 @@ func TestThiefThatWaitsForServerIsNotTakenOver(t *testing.T) {
 	for name, forced := range map[string]bool{"by force": true, "from a frozen tab": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := newInternet()
-				other := open(t, n, locktest.NewSpace(), "A", "a")
-				far := other.acquire(lock.AcquireOptions{})
-				h := newHousehold(n)
+				h, release := behindAnotherMachine(t)
 				if !forced {
 					h.freeze(t)
 				}
@@ -35,7 +32,7 @@ func TestThiefThatWaitsForServerIsNotTakenOver(t *testing.T) {
 				second := h.open(t, "B", "c").begin(context.Background(), lock.AcquireOptions{Timeout: 24 * time.Hour, Backoff: patient.Backoff})
 				sleep(time.Minute)
 				require.Empty(t, first)
-				other.release(far)
+				release()
 				require.NoError(t, <-first, "the first in line gets the lock first")
 				assert.Empty(t, second)
 			})

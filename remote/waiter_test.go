@@ -58,20 +58,25 @@ func TestFrozenWaiterOfServerIsTakenOver(t *testing.T) {
 	})
 }
 
+// behindAnotherMachine returns the tabs of a machine while another machine holds the lock.
+func behindAnotherMachine(t *testing.T) (h *household, release func()) {
+	n := newInternet()
+	other := open(t, n, locktest.NewSpace(), "A", "a")
+	held := other.acquire(lock.AcquireOptions{})
+	return newHousehold(n), func() { other.release(held) }
+}
+
 // A living tab keeps its place in the server's queue for as long as it waits, whoever waits behind it.
 func TestLivingWaiterOfServerIsNotTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newInternet()
-		other := open(t, n, locktest.NewSpace(), "A", "a")
-		far := other.acquire(lock.AcquireOptions{})
-		h := newHousehold(n)
+		h, release := behindAnotherMachine(t)
 		long := patient
 		long.Timeout = 24 * time.Hour
 		first := h.open(t, "B", "b").begin(context.Background(), long)
 		second := h.open(t, "B", "c").begin(context.Background(), long)
 		sleep(time.Hour)
 		require.Empty(t, first)
-		other.release(far)
+		release()
 		require.NoError(t, <-first, "the first in line gets the lock first")
 		assert.Empty(t, second)
 	})
@@ -80,10 +85,7 @@ func TestLivingWaiterOfServerIsNotTakenOver(t *testing.T) {
 // A waiter whose lock on this machine is stolen waits on: time and retries are left.
 func TestWaiterWhoseLocalLockIsStolenWaitsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := newInternet()
-		other := open(t, n, locktest.NewSpace(), "A", "a")
-		far := other.acquire(lock.AcquireOptions{})
-		h := newHousehold(n)
+		h, release := behindAnotherMachine(t)
 		done := h.open(t, "B", "b").begin(context.Background(), patient)
 		sleep(time.Second)
 		thief, err := h.space.Client("thief").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "holdfast:project", Mode: lock.Exclusive}}, Steal: true})
@@ -91,7 +93,7 @@ func TestWaiterWhoseLocalLockIsStolenWaitsOn(t *testing.T) {
 		sleep(time.Second)
 		assert.Empty(t, done)
 		require.NoError(t, thief.Release(t.Context()))
-		other.release(far)
+		release()
 		require.NoError(t, <-done)
 	})
 }
