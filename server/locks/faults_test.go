@@ -150,8 +150,7 @@ func TestServerWithoutWatchReportsUnavailable(t *testing.T) {
 		defer table.mirror.mu.Unlock()
 		return len(table.mirror.held) == 1
 	}, 30*time.Second, time.Millisecond)
-	table.stop()
-	table.running.Wait()
+	table.stopWatching()
 	s, err := table.byID(t.Context(), held.ID, "ann")
 	require.NoError(t, err)
 	_, err = store.Store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(s.beatKey(), encodeBeat(time.Now().Add(time.Hour)))}})

@@ -12,10 +12,22 @@ import (
 
 func opened(t *testing.T) *Table {
 	t.Helper()
-	table, err := Open(t.Context(), kvtest.Open(t), Config{})
+	return openOver(t, kvtest.Open(t))
+}
+
+// openOver opens a table over a store until the test ends.
+func openOver(t *testing.T, store Store) *Table {
+	t.Helper()
+	table, err := Open(t.Context(), store, Config{})
 	require.NoError(t, err)
 	t.Cleanup(table.Close)
 	return table
+}
+
+// stopWatching ends the watch of the table: its view of the store no longer changes.
+func (t *Table) stopWatching() {
+	t.stop()
+	t.running.Wait()
 }
 
 // leased acquires the place "a" for a holder. It returns the lease as its holder and as the store records it.
@@ -99,11 +111,8 @@ func (t *Table) sees(expires time.Time) func() bool {
 
 // A lease that expires before the watch has shown it is refused too.
 func TestLeaseUnknownToTheWatchEnds(t *testing.T) {
-	table, err := Open(t.Context(), kvtest.Open(t), Config{})
-	require.NoError(t, err)
-	table.stop() // its view no longer changes
-	table.running.Wait()
-	defer table.Close()
+	table := opened(t)
+	table.stopWatching()
 	request := Request{Paths: []Path{{"a"}}, Mode: Exclusive, Slots: 1, Holder: Holder{ID: "ann", Name: "Ann"}, TTL: 50 * time.Millisecond}
 	lease, _, err := table.grab(t.Context(), newTicket(request, time.Now()))
 	require.NoError(t, err)
@@ -128,14 +137,9 @@ func (p *promises) expire() {
 // The promise for a former lease does not apply to the next one, which another server granted.
 func TestPromiseAppliesToOneLease(t *testing.T) {
 	store := kvtest.Open(t)
-	table, err := Open(t.Context(), store, Config{})
-	require.NoError(t, err)
-	table.stop() // its view no longer changes
-	table.running.Wait()
-	defer table.Close()
-	other, err := Open(t.Context(), store, Config{})
-	require.NoError(t, err)
-	defer other.Close()
+	table := openOver(t, store)
+	table.stopWatching()
+	other := openOver(t, store)
 	request := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann", Name: "Ann"}, TTL: time.Minute}
 	first, err := table.Acquire(t.Context(), request)
 	require.NoError(t, err)
@@ -198,13 +202,10 @@ func TestPromiseCountsForNoOtherLeaseOfThePlace(t *testing.T) {
 // A grant that the store refuses leaves no promise.
 func TestRefusedGrantLeavesNoPromise(t *testing.T) {
 	table := opened(t)
-	table.stop()
-	table.running.Wait() // its watch: it does not see that another server grants the lease
-	other, err := Open(t.Context(), table.store, Config{})
-	require.NoError(t, err)
-	t.Cleanup(other.Close)
+	table.stopWatching()
+	other := openOver(t, table.store)
 	leased(t, other, "ann", time.Hour)
-	_, err = table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "bob"}, TTL: time.Hour})
+	_, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "bob"}, TTL: time.Hour})
 	require.ErrorAs(t, err, new(*DeniedError))
 	assert.Empty(t, table.mirror.own.made)
 }

@@ -55,9 +55,7 @@ func TestServersAgreeOnWhoClosesADeadlock(t *testing.T) {
 				require.NoError(t, err)
 			}
 			require.NoError(t, table.hear(t.Context(), last.Revision))
-			later, err := Open(t.Context(), table.store, Config{})
-			require.NoError(t, err)
-			t.Cleanup(later.Close)
+			later := openOver(t, table.store)
 			require.Len(t, doomed(table), 1)
 			assert.Equal(t, doomed(table), doomed(later))
 		})

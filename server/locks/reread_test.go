@@ -15,14 +15,9 @@ import (
 // an acquisition, and this server gives it up. The view that was read before the grant does not end the wait for the grant.
 func TestGivingUpWhileTheTableIsReadAgain(t *testing.T) {
 	store := kvtest.Open(t)
-	table, err := Open(t.Context(), store, Config{})
-	require.NoError(t, err)
-	defer table.Close()
-	table.stop()
-	table.running.Wait() // its watch
-	other, err := Open(t.Context(), kvtest.Again(t, store), Config{})
-	require.NoError(t, err)
-	defer other.Close()
+	table := openOver(t, store)
+	table.stopWatching()
+	other := openOver(t, kvtest.Again(t, store))
 
 	early := table.mirror.load()
 	revision, err := store.Each(t.Context(), prefix, readPage, func(entries []kv.Entry) error { early.add(entries, time.Now()); return nil })
@@ -70,8 +65,7 @@ func TestALeaseThatIsReadAgainKeepsItsTime(t *testing.T) {
 func TestALeaseThatWasExtendedUnseenKeepsItsTime(t *testing.T) {
 	table := opened(t)
 	_, s := leased(t, table, "ann", time.Hour)
-	table.stop()
-	table.running.Wait() // its watch
+	table.stopWatching()
 	behind := time.Now().Add(-2 * time.Hour)
 	granted := newClaim(Request{Paths: []Path{Document("new")}, Mode: Exclusive, Slots: 1, TTL: time.Hour, Holder: Holder{ID: "bob"}}, behind)
 	_, err := table.store.Commit(t.Context(), kv.Txn{Then: []kv.Op{
@@ -94,8 +88,7 @@ func TestTheTimesAreKeptBeforeTheViewIsLocked(t *testing.T) {
 	extended, err := table.store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(s.beatKey(), encodeBeat(time.Now().Add(-time.Minute)))}})
 	require.NoError(t, err)
 	require.NoError(t, table.hear(t.Context(), extended.Revision))
-	table.stop()
-	table.running.Wait() // its watch
+	table.stopWatching()
 	again := table.mirror.load()
 	_, err = table.store.Each(t.Context(), prefix, readPage, func(entries []kv.Entry) error { again.add(entries, time.Now()); return nil })
 	require.NoError(t, err)

@@ -37,9 +37,7 @@ func TestListingsOfLeasesThatShareAToken(t *testing.T) {
 		for range 3 {
 			tokens = append(tokens, holdTogether(t, table.store, "a", each))
 		}
-		later, err := Open(t.Context(), table.store, Config{})
-		require.NoError(t, err)
-		t.Cleanup(later.Close)
+		later := openOver(t, table.store)
 		all, _, err := table.Inspect(t.Context(), Path{"a"})
 		require.NoError(t, err)
 		require.Len(t, all, 3*each)

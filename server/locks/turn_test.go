@@ -39,9 +39,7 @@ func TestNoRequestWaitsForTheLongWaitOfAnother(t *testing.T) {
 	for name, stubs := range map[string]bool{"a place in the queue": false, "a stub": true} {
 		t.Run(name, func(t *testing.T) {
 			store := &mute{Store: kvtest.Open(t), asked: make(chan struct{}, 2), stubs: stubs}
-			table, err := Open(t.Context(), store, Config{})
-			require.NoError(t, err)
-			t.Cleanup(table.Close)
+			table := openOver(t, store)
 			leased(t, table, "ann", time.Hour)
 			acquire := func(ctx context.Context, holder string, long time.Duration) chan error {
 				outcome := make(chan error, 1)

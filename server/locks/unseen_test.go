@@ -25,12 +25,9 @@ func TestTransferredToAnUnseenWaiter(t *testing.T) {
 		return nil
 	}})
 	require.NoError(t, err)
-	blind.stop()
-	blind.running.Wait()
+	blind.stopWatching()
 	defer blind.Close()
-	other, err := Open(t.Context(), kvtest.Again(t, store), Config{})
-	require.NoError(t, err)
-	defer other.Close()
+	other := openOver(t, kvtest.Again(t, store))
 
 	document := Document("r")
 	held, err := blind.Acquire(t.Context(), Request{Paths: []Path{document}, Holder: Holder{ID: "ann"}, TTL: time.Minute})
@@ -66,8 +63,7 @@ func TestReleasedAfterAnUnseenGrant(t *testing.T) {
 	own := newTicket(r, time.Now())
 	require.NoError(t, blind.join(t.Context(), own, time.Minute))
 	require.Eventually(t, func() bool { return blind.Waiting() == 1 }, 30*time.Second, time.Millisecond)
-	blind.stop()
-	blind.running.Wait()
+	blind.stopWatching()
 	lease, result, err := blind.grab(t.Context(), own)
 	require.NoError(t, err)
 	require.True(t, result.Held)
@@ -78,9 +74,7 @@ func TestReleasedAfterAnUnseenGrant(t *testing.T) {
 // A request whose successor came to another server is no longer granted, although its own server's view lacks the
 // successor.
 func TestNoGrantAfterALaterVisit(t *testing.T) {
-	table, err := Open(t.Context(), kvtest.Open(t), Config{})
-	require.NoError(t, err)
-	defer table.Close()
+	table := opened(t)
 	r, err := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: time.Minute, Ticket: "x"}.normal()
 	require.NoError(t, err)
 	former, later := newTicket(r, time.Now()), newTicket(r, time.Now())
@@ -99,12 +93,8 @@ func TestNoGrantAfterALaterVisit(t *testing.T) {
 // the queue: its server's view shows no conflict, the other's does. The earlier request must not stay in the queue.
 func TestReplacedRequestLeavesQueueThatItsSuccessorNeverJoined(t *testing.T) {
 	store := kvtest.Open(t)
-	table, err := Open(t.Context(), store, Config{})
-	require.NoError(t, err)
-	defer table.Close()
-	blind, err := Open(t.Context(), store, Config{})
-	require.NoError(t, err)
-	defer blind.Close()
+	table := openOver(t, store)
+	blind := openOver(t, store)
 	r, err := Request{Paths: []Path{{"a"}}, Mode: Shared, Holder: Holder{ID: "ann"}, TTL: time.Minute, Ticket: "x"}.normal()
 	require.NoError(t, err)
 	former := newTicket(r, time.Now())
@@ -114,8 +104,7 @@ func TestReplacedRequestLeavesQueueThatItsSuccessorNeverJoined(t *testing.T) {
 		defer blind.mirror.mu.Unlock()
 		return blind.mirror.revision >= former.joined
 	}, 30*time.Second, time.Millisecond)
-	blind.stop()
-	blind.running.Wait()
+	blind.stopWatching()
 	lease, err := table.Acquire(t.Context(), r)
 	require.NoError(t, err)
 
@@ -131,13 +120,10 @@ func TestReplacedRequestLeavesQueueThatItsSuccessorNeverJoined(t *testing.T) {
 // once.
 func TestAPlaceThatWasLostUnseenIsTakenAgain(t *testing.T) {
 	store := kvtest.Open(t)
-	table, err := Open(t.Context(), store, Config{})
-	require.NoError(t, err)
-	defer table.Close()
+	table := openOver(t, store)
 	r, err := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: time.Minute}.normal()
 	require.NoError(t, err)
-	table.stop()
-	table.running.Wait()
+	table.stopWatching()
 	own := newTicket(r, time.Now())
 	require.NoError(t, table.join(t.Context(), own, time.Minute))
 	key := own.waitKeys()[0]
@@ -157,9 +143,7 @@ func TestAPlaceThatWasLostUnseenIsTakenAgain(t *testing.T) {
 // at that moment.
 func TestAGrantIsFoundByItsTicket(t *testing.T) {
 	store := kvtest.Open(t)
-	table, err := Open(t.Context(), store, Config{})
-	require.NoError(t, err)
-	defer table.Close()
+	table := openOver(t, store)
 	r, err := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: time.Minute, Ticket: "x", Fresh: true}.normal()
 	require.NoError(t, err)
 	former, later := newTicket(r, time.Now()), newTicket(r, time.Now())
@@ -198,11 +182,8 @@ func (c *countedReads) Get(ctx context.Context, key string) (kv.Entry, int64, er
 // A holder may extend and release before this server's watch has shown the grant. The server knows its own grants.
 func TestServerKnowsItsOwnGrantsBeforeTheWatchShowsThem(t *testing.T) {
 	store := &countedReads{Store: kvtest.Open(t)}
-	blind, err := Open(t.Context(), store, Config{})
-	require.NoError(t, err)
-	blind.stop()
-	blind.running.Wait()
-	defer blind.Close()
+	blind := openOver(t, store)
+	blind.stopWatching()
 	for range 3 {
 		lease, err := blind.Acquire(t.Context(), Request{Paths: []Path{Document("r")}, Holder: Holder{ID: "ann"}, TTL: time.Minute})
 		require.NoError(t, err)
@@ -220,12 +201,8 @@ func TestServerKnowsItsOwnGrantsBeforeTheWatchShowsThem(t *testing.T) {
 // A holder extends and releases at another server than the one that granted its lease. That server has seen the grant, and need not read it.
 func TestServerKnowsTheGrantsOfOthers(t *testing.T) {
 	store := &countedReads{Store: kvtest.Open(t)}
-	table, err := Open(t.Context(), store, Config{})
-	require.NoError(t, err)
-	defer table.Close()
-	other, err := Open(t.Context(), store.Store, Config{})
-	require.NoError(t, err)
-	defer other.Close()
+	table := openOver(t, store)
+	other := openOver(t, store.Store)
 	lease, err := other.Acquire(t.Context(), Request{Paths: []Path{Document("r")}, Holder: Holder{ID: "ann"}, TTL: time.Minute})
 	require.NoError(t, err)
 	require.NoError(t, table.hear(t.Context(), lease.Token))
@@ -238,16 +215,11 @@ func TestServerKnowsTheGrantsOfOthers(t *testing.T) {
 // A later change by another server takes precedence over this server's record of its own grant.
 func TestRememberedGrantThatEndedElsewhere(t *testing.T) {
 	store := kvtest.Open(t)
-	blind, err := Open(t.Context(), store, Config{})
-	require.NoError(t, err)
-	blind.stop()
-	blind.running.Wait()
-	defer blind.Close()
-	other, err := Open(t.Context(), kvtest.Again(t, store), Config{})
-	require.NoError(t, err)
-	defer other.Close()
+	blind := openOver(t, store)
+	blind.stopWatching()
+	other := openOver(t, kvtest.Again(t, store))
 	request := Request{Paths: []Path{Document("r")}, Holder: Holder{ID: "ann"}, TTL: time.Minute}
-	_, err = blind.Acquire(t.Context(), request)
+	_, err := blind.Acquire(t.Context(), request)
 	require.NoError(t, err)
 	require.NoError(t, other.ReleaseAt(t.Context(), Document("r"), "ann", 0))
 	later, err := other.Acquire(t.Context(), request)

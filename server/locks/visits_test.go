@@ -52,9 +52,7 @@ func TestShownGrantsAreNotNoted(t *testing.T) {
 // ends the earlier request at once.
 func TestReplacedRequestEndsBeforeTheWatchShowsIt(t *testing.T) {
 	table, store, _ := opensFaulty(t)
-	other, err := Open(t.Context(), store.Store, Config{})
-	require.NoError(t, err)
-	t.Cleanup(other.Close)
+	other := openOver(t, store.Store)
 	held, _ := leased(t, other, "ann", time.Hour)
 	require.NoError(t, table.hear(t.Context(), held.Token))
 	r := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "bob"}, TTL: time.Hour, Wait: 5 * time.Second, Ticket: "x"}
@@ -63,8 +61,7 @@ func TestReplacedRequestEndsBeforeTheWatchShowsIt(t *testing.T) {
 		f.before = func(txn kv.Txn) error {
 			if txn.Apart == holderApart+"bob" {
 				once.Do(func() {
-					table.stop()
-					table.running.Wait() // its watch
+					table.stopWatching()
 					_, err := other.Acquire(t.Context(), r)
 					assert.NoError(t, err)
 				})
@@ -74,7 +71,7 @@ func TestReplacedRequestEndsBeforeTheWatchShowsIt(t *testing.T) {
 	})
 	earlier := r
 	earlier.Queued = func() { go func() { assert.NoError(t, other.Release(t.Context(), held.ID, "ann")) }() }
-	_, err = table.Acquire(t.Context(), earlier)
+	_, err := table.Acquire(t.Context(), earlier)
 	require.ErrorIs(t, err, ErrReplaced)
 }
 

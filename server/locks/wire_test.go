@@ -70,9 +70,7 @@ func carry(to, from net.Conn, open *sync.Mutex) {
 // The store does not answer for a moment, in which a waiter gives up. Afterwards nobody waits behind its place.
 func TestAPlaceIsGivenUpOnceTheStoreAnswersAgain(t *testing.T) {
 	store := kvtest.Open(t)
-	near, err := Open(t.Context(), store, Config{})
-	require.NoError(t, err)
-	defer near.Close()
+	near := openOver(t, store)
 	held, err := near.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: time.Minute})
 	require.NoError(t, err)
 	far, wire := wired(t, store, 3*time.Second)
