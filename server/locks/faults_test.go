@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
+	"github.com/holdfast-dev/holdfast/server/kv/memory"
 	"github.com/holdfast-dev/holdfast/server/metrics"
 )
 
@@ -72,8 +74,23 @@ func (f *faulty) GetAt(ctx context.Context, key string, revision int64) (kv.Entr
 // opensFaulty returns a table over a faulty store, and a function that reads a counter by name.
 func opensFaulty(t *testing.T) (*Table, *faulty, func(name string) float64) {
 	t.Helper()
+	return faultyOver(t, kvtest.Open(t))
+}
+
+// opensFaultyInMemory is opensFaulty for virtual time.
+func opensFaultyInMemory(t *testing.T) (*Table, *faulty) {
+	t.Helper()
+	m := memory.New()
+	client := m.Client(nil)
+	t.Cleanup(func() { assert.NoError(t, client.Close()); m.Close() })
+	table, store, _ := faultyOver(t, client)
+	return table, store
+}
+
+func faultyOver(t *testing.T, real *kv.Store) (*Table, *faulty, func(name string) float64) {
+	t.Helper()
 	registry := prometheus.NewRegistry()
-	store := &faulty{Store: kvtest.Open(t)}
+	store := &faulty{Store: real}
 	table, err := Open(t.Context(), store, Config{Metrics: metrics.New(registry)})
 	require.NoError(t, err)
 	t.Cleanup(table.Close)
@@ -103,25 +120,26 @@ func grants(txn kv.Txn) bool {
 func TestUnknownGrantIsNoTimeout(t *testing.T) {
 	for name, unknown := range map[string]error{"lost": kv.ErrUnavailable, "full": kv.ErrFull} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			table, store, _ := opensFaulty(t)
-			p := Path{"a"}
-			held, err := table.Acquire(t.Context(), Request{Paths: []Path{p}, Holder: Holder{ID: "ann"}, TTL: time.Minute})
-			require.NoError(t, err)
-			const patience = 2 * time.Second // bob is granted in it, however slow the machine is
-			store.set(func(f *faulty) {
-				f.after = func(txn kv.Txn) error {
-					if !grants(txn) {
-						return nil
+			synctest.Test(t, func(t *testing.T) {
+				table, store := opensFaultyInMemory(t)
+				p := Path{"a"}
+				held, err := table.Acquire(t.Context(), Request{Paths: []Path{p}, Holder: Holder{ID: "ann"}, TTL: time.Minute})
+				require.NoError(t, err)
+				const patience = 2 * time.Second
+				store.set(func(f *faulty) {
+					f.after = func(txn kv.Txn) error {
+						if !grants(txn) {
+							return nil
+						}
+						time.Sleep(patience)
+						return unknown
 					}
-					time.Sleep(patience)
-					return unknown
-				}
+				})
+				time.AfterFunc(patience/20, func() { assert.NoError(t, table.Release(context.Background(), held.ID, "ann")) })
+				_, err = table.Acquire(t.Context(), Request{Paths: []Path{p}, Holder: Holder{ID: "bob"}, TTL: time.Minute, Wait: patience})
+				require.ErrorIs(t, err, unknown)
+				require.NotErrorIs(t, err, ErrTimeout)
 			})
-			time.AfterFunc(patience/20, func() { assert.NoError(t, table.Release(context.Background(), held.ID, "ann")) })
-			_, err = table.Acquire(t.Context(), Request{Paths: []Path{p}, Holder: Holder{ID: "bob"}, TTL: time.Minute, Wait: patience})
-			require.ErrorIs(t, err, unknown)
-			require.NotErrorIs(t, err, ErrTimeout)
 		})
 	}
 }

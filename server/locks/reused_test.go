@@ -3,6 +3,7 @@ package locks
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -46,14 +47,16 @@ func TestTicketOfAnotherLockIsRefused(t *testing.T) {
 func TestTicketOfExpiredLease(t *testing.T) {
 	for name, kind := range shareable {
 		t.Run(name, func(t *testing.T) {
-			table, _, _ := opensFaulty(t)
-			kind.Paths, kind.Holder, kind.TTL, kind.Ticket = []Path{{"a"}}, Holder{ID: "ann"}, 100*time.Millisecond, "x"
-			first, err := table.Acquire(t.Context(), kind)
-			require.NoError(t, err)
-			time.Sleep(150 * time.Millisecond) // real time: the store compares wall clocks
-			second, err := table.Acquire(within(t), kind)
-			require.NoError(t, err)
-			assert.Greater(t, second.Token, first.Token)
+			synctest.Test(t, func(t *testing.T) {
+				table, _ := opensFaultyInMemory(t)
+				kind.Paths, kind.Holder, kind.TTL, kind.Ticket = []Path{{"a"}}, Holder{ID: "ann"}, time.Minute, "x"
+				first, err := table.Acquire(t.Context(), kind)
+				require.NoError(t, err)
+				time.Sleep(time.Until(first.ExpiresAt))
+				second, err := table.Acquire(within(t), kind)
+				require.NoError(t, err)
+				assert.Greater(t, second.Token, first.Token)
+			})
 		})
 	}
 }
