@@ -18,10 +18,7 @@ func TestAnAskerWhoseConnectionBrokeAsksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := memory.New()
 		store := shared.Client(nil)
-		t.Cleanup(func() { _ = store.Close() })
-		table, err := locks.Open(t.Context(), store, locks.Config{})
-		require.NoError(t, err)
-		t.Cleanup(table.Close)
+		table := tableOver(t, store)
 		ended := &ends{list: map[string]Outcome{}}
 		desk := New(store, table, ended.record)
 		request := func(holder, ticket string) locks.Request {

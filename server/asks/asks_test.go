@@ -30,6 +30,15 @@ type scene struct {
 	reads   atomic.Pointer[chan struct{}] // reads of the asker's server wait for it, and their answers are lost
 }
 
+// tableOver opens a table over a client of a store in memory, and closes both when the test ends.
+func tableOver(t *testing.T, client *kv.Store) *locks.Table {
+	t.Helper()
+	table, err := locks.Open(t.Context(), client, locks.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { table.Close(); _ = client.Close() })
+	return table
+}
+
 // ask has the lock of a document held, and asked for.
 func ask(t *testing.T, delay time.Duration) *scene {
 	t.Helper()
@@ -46,11 +55,7 @@ func ask(t *testing.T, delay time.Duration) *scene {
 			}
 			return nil, nil
 		})
-		t.Cleanup(func() { _ = store.Close() })
-		table, err := locks.Open(t.Context(), store, locks.Config{})
-		require.NoError(t, err)
-		t.Cleanup(table.Close)
-		return store, table
+		return store, tableOver(t, store)
 	}
 	s.store, s.table = member(0, new(atomic.Pointer[chan struct{}]))
 	request := locks.Request{Paths: []locks.Path{locks.Document("r")}, Holder: locks.Holder{ID: "ann"}, TTL: time.Hour}

@@ -27,11 +27,7 @@ func newBetween(t *testing.T) *between {
 	shared := memory.New()
 	member := func(before func(string)) *Desk {
 		store := shared.Client(func(_ context.Context, request string) (_, _ error) { before(request); return nil, nil })
-		t.Cleanup(func() { _ = store.Close() })
-		table, err := locks.Open(t.Context(), store, locks.Config{})
-		require.NoError(t, err)
-		t.Cleanup(table.Close)
-		return New(store, table, nil)
+		return New(store, tableOver(t, store), nil)
 	}
 	b.desk = member(func(string) {})
 	b.asker = member(func(request string) {

@@ -14,12 +14,8 @@ import (
 // A holder has two documents under one lock. A question about the second one is a question there, and is answered there.
 func TestAQuestionAboutOneOfSeveralDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := memory.New()
-		store := m.Client(nil)
-		t.Cleanup(func() { _ = store.Close() })
-		table, err := locks.Open(t.Context(), store, locks.Config{})
-		require.NoError(t, err)
-		t.Cleanup(table.Close)
+		store := memory.New().Client(nil)
+		table := tableOver(t, store)
 		desk := New(store, table, nil)
 		held, err := table.Acquire(t.Context(), locks.Request{
 			Paths: []locks.Path{locks.Document("a"), locks.Document("b")}, Holder: locks.Holder{ID: "ann"}, TTL: time.Hour})

@@ -64,12 +64,19 @@ func TestChainHoldsAndShowsWhatWasChanged(t *testing.T) {
 	}
 }
 
-// A crash cut the last line off: it stays as it is, and the chain goes on over it.
-func TestCutLineIsPartOfTheChain(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.log")
+// begun opens a new log with one entry.
+func begun(t *testing.T) (path string, l *Log) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "audit.log")
 	l, err := Open(path)
 	require.NoError(t, err)
 	require.NoError(t, l.Write(Entry{Event: Refused}, true))
+	return path, l
+}
+
+// A crash cut the last line off: it stays as it is, and the chain goes on over it.
+func TestCutLineIsPartOfTheChain(t *testing.T) {
+	path, l := begun(t)
 	require.NoError(t, l.Close())
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
@@ -99,10 +106,7 @@ func (fullFile) Truncate(int64) error { return syscall.EPERM }
 
 // A full disk cuts a line off, and the operator has made the file append-only: the piece stays, and the chain goes on over it.
 func TestPieceThatCannotBeRemovedIsPartOfTheChain(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.log")
-	l, err := Open(path)
-	require.NoError(t, err)
-	require.NoError(t, l.Write(Entry{Event: Refused}, true))
+	path, l := begun(t)
 	whole := l.file.(*os.File)
 	for range 2 {
 		l.file = fullFile{whole}
@@ -119,10 +123,7 @@ func TestPieceThatCannotBeRemovedIsPartOfTheChain(t *testing.T) {
 
 // The file is renamed before another entry has followed such a piece. The chain goes on over it in the new file.
 func TestPieceAtTheEndOfARenamedFileIsPartOfTheChain(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.log")
-	l, err := Open(path)
-	require.NoError(t, err)
-	require.NoError(t, l.Write(Entry{Event: Refused}, true))
+	path, l := begun(t)
 	whole := l.file.(*os.File)
 	l.file = fullFile{whole}
 	require.ErrorIs(t, l.Write(Entry{Event: Break}, true), syscall.EPERM)

@@ -21,17 +21,12 @@ func TestResumeAfterADeletion(t *testing.T) {
 		defer m.Close()
 		store := m.Client(nil)
 		defer func() { assert.NoError(t, store.Close()) }()
-		commit := func(op kv.Op) int64 {
-			result, err := store.Commit(t.Context(), kv.Txn{Then: []kv.Op{op}})
-			require.NoError(t, err)
-			return result.Revision
-		}
-		before := commit(kv.Put("other", nil))
+		before := commit(t, store, kv.Put("other", nil))
 		if known {
-			before = commit(Record("r", Event{Type: Unlocked}))
+			before = commit(t, store, Record("r", Event{Type: Unlocked}))
 		}
-		locked := commit(Record("r", Event{Type: Locked, HolderID: "ann"}))
-		now := commit(Forget("r"))
+		locked := commit(t, store, Record("r", Event{Type: Locked, HolderID: "ann"}))
+		now := commit(t, store, Forget("r"))
 
 		h, err := Open(t.Context(), store, func(context.Context, string) (Event, error) {
 			return Event{Revision: now, HolderID: "ann", Token: locked}, nil

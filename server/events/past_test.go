@@ -46,18 +46,13 @@ func resumeAfter(t *testing.T, missed []string, known bool) (heard []string, pas
 		return nil, nil
 	})
 	defer func() { assert.NoError(t, store.Close()) }()
-	commit := func(op kv.Op) int64 {
-		result, err := store.Commit(t.Context(), kv.Txn{Then: []kv.Op{op}})
-		require.NoError(t, err)
-		return result.Revision
-	}
 	if known {
-		commit(Record("r", Event{Type: Unlocked}))
+		commit(t, store, Record("r", Event{Type: Unlocked}))
 	}
-	after := commit(kv.Put("other", nil))
+	after := commit(t, store, kv.Put("other", nil))
 	for _, name := range missed {
-		commit(Record("r", Event{Type: "document." + name}))
-		commit(Record("rr", Event{Type: Updated}))
+		commit(t, store, Record("r", Event{Type: "document." + name}))
+		commit(t, store, Record("rr", Event{Type: Updated}))
 	}
 	h, err := Open(t.Context(), store, nil)
 	require.NoError(t, err)

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/kv/memory"
 )
 
@@ -23,14 +22,9 @@ func TestASlowReaderOfPastEventsStopsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memory.New()
 		store := m.Client(nil)
-		commit := func(op kv.Op) int64 {
-			result, err := store.Commit(t.Context(), kv.Txn{Then: []kv.Op{op}})
-			require.NoError(t, err)
-			return result.Revision
-		}
-		after := commit(Record("r", Event{Type: Locked}))
+		after := commit(t, store, Record("r", Event{Type: Locked}))
 		for range missed {
-			commit(Record("r", Event{Type: Updated}))
+			commit(t, store, Record("r", Event{Type: Updated}))
 		}
 		h, err := Open(t.Context(), store, nil)
 		require.NoError(t, err)

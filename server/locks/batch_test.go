@@ -28,9 +28,7 @@ func overSlowLink(t *testing.T) (*locks.Table, *kv.Store) {
 		}
 		return nil, nil
 	})
-	table, err := locks.Open(t.Context(), store, locks.Config{})
-	require.NoError(t, err)
-	t.Cleanup(func() { table.Close(); assert.NoError(t, store.Close()); m.Close() })
+	table := locks.OpenInMemory(t, m, store)
 	return table, store
 }
 

@@ -34,9 +34,7 @@ func openHanging(t *testing.T) (*locks.Table, *hanging) {
 		}
 		return nil, nil
 	})
-	table, err := locks.Open(t.Context(), s, locks.Config{})
-	require.NoError(t, err)
-	t.Cleanup(func() { table.Close(); assert.NoError(t, s.Close()); m.Close() })
+	table := locks.OpenInMemory(t, m, s)
 	return table, s
 }
 
@@ -120,9 +118,7 @@ func TestAPlaceThatComesLateIsRemoved(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := memory.New()
 			store := &late{Store: m.Client(nil), made: make(chan struct{})}
-			table, err := locks.Open(t.Context(), store, locks.Config{})
-			require.NoError(t, err)
-			t.Cleanup(func() { table.Close(); assert.NoError(t, store.Close()); m.Close() })
+			table := locks.OpenInMemory(t, m, store)
 			held, err := table.Acquire(t.Context(), want(ann, at("a")))
 			require.NoError(t, err)
 			synctest.Wait() // the table sees it
@@ -174,10 +170,8 @@ func TestALatePlaceThatIsReadAgainIsRemoved(t *testing.T) {
 		m := memory.New()
 		store := &gap{cut: make(chan struct{}), compacted: make(chan struct{}),
 			late: &late{Store: m.Client(nil), made: make(chan struct{})}}
-		table, err := locks.Open(t.Context(), store, locks.Config{})
-		require.NoError(t, err)
-		t.Cleanup(func() { table.Close(); assert.NoError(t, store.Close()); m.Close() })
-		_, err = table.Acquire(t.Context(), want(ann, at("a")))
+		table := locks.OpenInMemory(t, m, store)
+		_, err := table.Acquire(t.Context(), want(ann, at("a")))
 		require.NoError(t, err)
 		synctest.Wait() // the table sees it
 		close(store.cut)

@@ -67,10 +67,7 @@ func TestARequestIsTooWideWhetherOrNotItMustWait(t *testing.T) {
 func TestManyDeepSiblings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memory.New()
-		store := m.Client(nil)
-		table, err := locks.Open(t.Context(), store, locks.Config{})
-		require.NoError(t, err)
-		t.Cleanup(func() { table.Close(); assert.NoError(t, store.Close()); m.Close() })
+		table := locks.OpenInMemory(t, m, m.Client(nil))
 		r := locks.Request{Holder: bob, TTL: long}
 		for i := range 16 {
 			p := locks.Path{}
@@ -79,7 +76,7 @@ func TestManyDeepSiblings(t *testing.T) {
 			}
 			r.Paths = append(r.Paths, append(p, strconv.Itoa(i)))
 		}
-		_, err = table.Acquire(t.Context(), r)
+		_, err := table.Acquire(t.Context(), r)
 		require.NoError(t, err)
 	})
 }
