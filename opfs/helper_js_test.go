@@ -165,7 +165,7 @@ func TestLocksOutliveTheirHelper(t *testing.T) {
 
 	other.tell("request", "x")
 	inLine(t, c, 1)
-	<-time.After(2 * sweeping)
+	<-time.After(2 * sweeping) // clients look for others that are gone meanwhile
 	state, err := c.Query(t.Context())
 	require.NoError(t, err)
 	assert.Len(t, state.Pending, 1)

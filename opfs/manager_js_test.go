@@ -27,7 +27,7 @@ func TestLeases(t *testing.T) {
 	root := newRoot()
 	m, c := newManager(t, root)
 	other, _ := newManager(t, root)
-	opts := lock.AcquireOptions{TTL: time.Second, HeartbeatInterval: 200 * time.Millisecond}
+	opts := lock.AcquireOptions{TTL: time.Minute, HeartbeatInterval: 200 * time.Millisecond}
 	first, err := m.Acquire(t.Context(), opts)
 	require.NoError(t, err)
 	assert.Equal(t, root+"/.lock", first.Resource)
@@ -37,14 +37,16 @@ func TestLeases(t *testing.T) {
 	require.ErrorIs(t, err, lock.ErrFallbackConflict)
 	assert.Contains(t, err.Error(), "held by somebody")
 
-	time.Sleep(1500 * time.Millisecond) // longer than the TTL: it is renewed
+	var records []lock.Record
+	require.Eventually(t, func() bool {
+		records, err = c.Leases(t.Context())
+		require.NoError(t, err)
+		require.Len(t, records, 1)
+		return records[0].ExpiresAt.After(first.ExpiresAt)
+	}, prompt, 10*time.Millisecond, "the record is not renewed")
 	require.NoError(t, first.Err())
-	records, err := c.Leases(t.Context())
-	require.NoError(t, err)
-	require.Len(t, records, 1)
 	assert.Equal(t, first.ID, records[0].LeaseID)
 	assert.Equal(t, first.Token, records[0].Token)
-	assert.True(t, records[0].ExpiresAt.After(first.ExpiresAt))
 
 	opts.IfAvailable, opts.Steal = false, true
 	second, err := other.Acquire(t.Context(), opts)

@@ -113,7 +113,7 @@ func TestSlowPageIsNotOvertakenForEver(t *testing.T) {
 		}
 		if decided++; decided < 10 {
 			writing.Go(func() { makeStep(t, other) })
-			<-time.After(35 * time.Millisecond)
+			<-time.After(35 * time.Millisecond) // longer than a client may decide again before others open the file
 		}
 	}
 	makeStep(t, c)
@@ -189,7 +189,7 @@ func TestClearedTableIsOpenedAgain(t *testing.T) {
 	makeStep(t, c)
 	c.steps.file.tables = made("tables.js", "new module.Tables(1e9, 20)")
 	makeStep(t, c)
-	<-time.After(30 * time.Millisecond)
+	<-time.After(30 * time.Millisecond) // longer than the file stays open
 	opened := counting(t)
 	makeStep(t, c)
 	assert.Equal(t, 1, opened())

@@ -178,7 +178,7 @@ func TestSlowUploadGetsItsAnswer(t *testing.T) {
 	ann.base = slow.URL
 	u := ann.upload("r", token, 4)
 	require.Equal(t, http.StatusContinue, u.status(t))
-	time.Sleep(2 * limit)
+	time.Sleep(2 * limit) // a time limit from the request's beginning would be over
 	_, err := u.Write([]byte("late"))
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, u.status(t))
@@ -202,7 +202,7 @@ func TestRefusedSlowUploadGetsItsAnswer(t *testing.T) {
 		body, rest := io.Pipe()
 		go func() {
 			_, _ = rest.Write(make([]byte, large/2))
-			time.Sleep(2 * limit)
+			time.Sleep(2 * limit) // as above
 			_, _ = rest.Write(make([]byte, large/2))
 			if c.size < 0 {
 				_, _ = rest.Write([]byte("more"))

@@ -150,7 +150,7 @@ func TestMessagesOfAllSocketsShareALimit(t *testing.T) {
 		for range passed {
 			<-replies
 		}
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(500 * time.Millisecond) // each socket asks twice meanwhile whether it may send
 		assert.Empty(t, replies, name)
 	}
 }

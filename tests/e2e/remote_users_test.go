@@ -113,7 +113,7 @@ func TestAPageWhoseUserIsRefused(t *testing.T) {
 		denied := browser.Get[failed](ann, "await failure(hf.acquireProjectLock({path: ['other']}))")
 		assert.Equal(t, "not-allowed", denied.Code)
 		asked := browser.Get[int](ann, "asked")
-		time.Sleep(3 * time.Second)
+		time.Sleep(3 * time.Second) // the first repetitions of a refused attempt would come within this time
 		assert.Equal(t, asked, browser.Get[int](ann, "asked"), "nobody is asked again and again")
 
 		ann.MustEval("tokens = ['new-key']; await saver.requestEdit(); await saver.flushNow(); null", nil)
