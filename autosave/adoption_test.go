@@ -181,7 +181,7 @@ func TestMergedTextIsNotOffered(t *testing.T) {
 		w.overwritten("theirs")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.Equal(t, "theirs, mine", a.shows())
-		assert.Equal(t, []string{"one, mine"}, a.offered(), "as the lock was lost")
+		assert.Equal(t, []string{"one, mine"}, a.offered(), "the page is offered its text at the loss of the lock")
 	})
 }
 
@@ -302,7 +302,7 @@ func TestTextIsOfferedIfDraftsCannotBeListed(t *testing.T) {
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.Equal(t, "theirs", a.shows())
 		assert.Equal(t, []string{"one, mine", "one, mine, more"}, a.offered())
-		require.Len(t, a.heard(), 2, "as the lock was lost, and before another text was loaded")
+		require.Len(t, a.heard(), 2, "one event at the loss of the lock, one before another text was loaded")
 		assert.Equal(t, a.heard()[0].Number+1, a.heard()[1].Number)
 	})
 }

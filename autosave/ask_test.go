@@ -173,7 +173,7 @@ func TestAbortAfterTheGrant(t *testing.T) {
 					}
 					w.sleep(time.Minute)
 					assert.True(t, b.ReadOnly())
-					assert.False(t, a.ReadOnly(), "it has its lock back")
+					assert.False(t, a.ReadOnly(), "the page holds its lock again")
 					assert.NotEqual(t, autosave.PhaseAwaitingLock, b.State().Phase)
 					a.typed("!")
 					w.sleep(time.Second)

@@ -238,7 +238,7 @@ func TestSuspendedPageLeavesADraft(t *testing.T) {
 		w.author("a", shelf).start()
 		b := w.author("b", shelf).start()
 		b.types("asleep")
-		require.NoError(t, b.Suspend(t.Context()), "its text is still there")
+		require.NoError(t, b.Suspend(t.Context()), "the text of the page is kept")
 		assert.Equal(t, []string{"closed: asleep"}, storedDraft(t, shelf))
 		assert.Len(t, b.heard(), 1)
 		require.NoError(t, b.Resume(t.Context()))

@@ -46,7 +46,7 @@ func TestNoTypedTextIsLost(t *testing.T) {
 			require.NotZero(t, done[s.name], "%s was never tried", s.name)
 		}
 		for _, outcome := range []string{"merged", "conflict", "sealed"} {
-			require.NotZero(t, done[outcome], "nothing was ever %s", outcome)
+			require.NotZero(t, done[outcome], "no draft was ever %s", outcome)
 		}
 	}
 	t.Log(done)

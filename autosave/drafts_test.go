@@ -105,7 +105,7 @@ func TestEditorWaitsForTextThatIsBeingStored(t *testing.T) {
 		assert.True(t, b.ReadOnly())
 		require.ErrorIs(t, b.State().LastErr, autosave.ErrReadFailed)
 		_, err := b.Drafts(t.Context())
-		require.ErrorIs(t, err, autosave.ErrReadFailed, "it does not say that there are none")
+		require.ErrorIs(t, err, autosave.ErrReadFailed, "an unreadable list is an error, not an empty list")
 		w.sleep(time.Minute)
 		assert.False(t, b.ReadOnly())
 		assert.Equal(t, "saved, last words", b.shows())

@@ -114,7 +114,7 @@ func TestPageThatThawsCommitsNothingOverItsSuccessor(t *testing.T) {
 			}
 		})
 	}
-	assert.Greater(t, refused, 20, "hardly ever was anything at stake")
+	assert.Greater(t, refused, 20, "too few writes were refused")
 	t.Logf("in %d of 200 runs something was unsaved", refused)
 }
 

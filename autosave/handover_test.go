@@ -61,7 +61,7 @@ func TestHolderMayRefuse(t *testing.T) {
 		err := b.RequestEdit(t.Context(), force)
 		require.ErrorIs(t, err, autosave.ErrHandoverRefused)
 		assert.ErrorContains(t, err, "not now, b")
-		assert.False(t, a.ReadOnly(), "force does not rob one who answers")
+		assert.False(t, a.ReadOnly(), "force takes nothing from an editor that answers")
 		a.typed("x")
 		w.sleep(time.Second)
 		assert.Equal(t, "x", w.saved())

@@ -144,7 +144,7 @@ func TestDamagedIndexIsRebuilt(t *testing.T) {
 		next := disk.Page()
 		if i == 1 {
 			_, err := next.List(t.Context())
-			require.NoError(t, err, "that of the editor since is whole")
+			require.NoError(t, err, "the generation of the later editor is whole")
 		}
 		require.NoError(t, next.Fence(t.Context(), int64(i+2)))
 		require.Equal(t, []string{"2", "1", "0"}, contents(t, next))
@@ -219,7 +219,7 @@ func TestSavedAtIsNotWhenTheFileWasMade(t *testing.T) {
 		assert.Equal(t, at, g.SavedAt)
 		saved = append(saved, g)
 	}
-	assert.Equal(t, "1700000008001-7", saved[2].ID, "right after the one before")
+	assert.Equal(t, "1700000008001-7", saved[2].ID, "the name is one millisecond after the one before")
 	all, err := disk.Page().List(t.Context())
 	require.NoError(t, err)
 	require.Len(t, all, 3)

@@ -296,7 +296,7 @@ func TestLateHolderIsReported(t *testing.T) {
 		a.open()
 		b := w.tab("b")
 		require.NotNil(t, b.State().Holder)
-		assert.Empty(t, b.State().Holder.LeaseID, "it holds, that is known")
+		assert.Empty(t, b.State().Holder.LeaseID, "another owner holds the lock, with an unknown lease")
 		b.forget()
 		w.sleep(time.Second)
 		assert.Equal(t, "tab a", b.State().Holder.OwnerName)

@@ -69,7 +69,7 @@ func TestLimits(t *testing.T) {
 		assert.Len(t, slices.Concat(gone, stay), 30)
 		assert.Equal(t, all[29], stay[len(stay)-1], "the newest")
 		_, again := c.limits.kept(stay)
-		assert.Equal(t, stay, again, "nothing goes that fits")
+		assert.Equal(t, stay, again, "no generation within the limits is removed")
 	}
 }
 
@@ -188,7 +188,7 @@ func TestSpreadOfAMonth(t *testing.T) {
 		}
 		assert.GreaterOrEqual(t, n, c.least, c.name)
 	}
-	assert.GreaterOrEqual(t, still, 2, "of what was kept after three weeks, some is kept at its end")
+	assert.GreaterOrEqual(t, still, 2, "some generations that were kept after three weeks are kept at the end")
 }
 
 // A clock that was set leaves times that contradict the order of the commits, or the newest time.

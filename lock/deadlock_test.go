@@ -232,7 +232,7 @@ func TestNoVictimWithoutCycle(t *testing.T) {
 			w.mustBeFree()
 		})
 	}
-	assert.Greater(t, waited, runs, "there was nothing to be a victim of")
+	assert.Greater(t, waited, runs, "there was no deadlock")
 }
 
 // takesInOrder takes some of four places, each within the one before, and then releases them.

@@ -45,7 +45,7 @@ func TestInspectShowsHoldersAndWaiters(t *testing.T) {
 					Paths: [][]string{{}}, Awaits: []lock.Want{{Name: "project", Mode: lock.Shared}}, WaitsFor: []string{"a"}},
 			}, waiters)
 		}
-		assert.Zero(t, time.Since(began), "nobody had to be waited for")
+		assert.Zero(t, time.Since(began), "no request had to wait")
 		giveUp()
 		<-waitC
 		synctest.Wait() // the Locker learns of it after the caller has its answer

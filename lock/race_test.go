@@ -228,6 +228,6 @@ func TestCloseReleasesEverything(t *testing.T) {
 		require.ErrorIs(t, err, lock.ErrAborted)
 		assert.ErrorContains(t, err, "closed")
 		require.NoError(t, a.Close(t.Context()), "closing again")
-		assert.Len(t, a.seen(), 2, "after the end nothing is told")
+		assert.Len(t, a.seen(), 2, "no event comes after the end")
 	})
 }

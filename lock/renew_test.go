@@ -235,7 +235,7 @@ func TestStolen(t *testing.T) {
 			require.ErrorIs(t, err, lock.ErrLost)
 			a.release(lease)
 			w.sleep(time.Minute)
-			assert.NoError(t, stolen.Err(), "the victim harmed the thief")
+			assert.NoError(t, stolen.Err(), "the former holder released the lock of the thief")
 			assert.Equal(t, 2, len(a.seen()), "nothing more is said")
 			thief.release(stolen)
 			w.mustBeFree()

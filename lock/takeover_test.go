@@ -40,7 +40,7 @@ func TestFrozenHolderIsTakenOverAfterItsTTL(t *testing.T) {
 		select {
 		case <-victim.Lost():
 		default:
-			assert.Fail(t, "the victim was not told")
+			assert.Fail(t, "the former holder got no event")
 		}
 		events := waiter.seen()
 		assert.Equal(t, []lock.EventType{lock.EventAttempt, lock.EventAcquired, lock.EventRenewScheduled},
@@ -77,7 +77,7 @@ func TestOneOfManyWaitersTakesOver(t *testing.T) {
 				synctest.Wait()
 			}
 			for _, o := range waiters {
-				assert.Zero(t, o.count(lock.EventReadonlyEntered), "one that took over was robbed by the next")
+				assert.Zero(t, o.count(lock.EventReadonlyEntered), "the next waiter stole the lock from a tab that had just taken over")
 			}
 			w.mustBeFree()
 		})

@@ -41,7 +41,7 @@ func TestUnreadableRecordIsValidForTheTTL(t *testing.T) {
 		require.NoError(t, got.err)
 		between(t, unreadable, got.at, unreadable+5*time.Second) // a look, a second look before the steal, and the claim
 		assert.True(t, isLost(victim))
-		assert.Equal(t, 1, waiter.count(lock.EventWarning), "it says why it was taken over")
+		assert.Equal(t, 1, waiter.count(lock.EventWarning), "the message gives the reason of the takeover")
 		wake()
 		waiter.release(got.lease)
 		w.mustBeFree()
@@ -112,7 +112,7 @@ func TestHolderWithoutRecordKeepsItsLockAfterATakeover(t *testing.T) {
 				wake()
 				wake = func() {}
 				w.sleep(time.Minute)
-				require.NoError(t, got.lease.Err(), "one that took over was robbed by the next")
+				require.NoError(t, got.lease.Err(), "the next waiter stole the lock from a tab that had just taken over")
 				require.NoError(t, got.lease.Release(t.Context()))
 			}
 			for _, o := range waiters {
@@ -211,7 +211,7 @@ func TestWaiterFreezesBeforeItsTakeover(t *testing.T) {
 		assert.True(t, isLost(thief))
 		for i := range waiters {
 			w.sleep(time.Minute)
-			require.NoError(t, got.lease.Err(), "robbed by another waiter")
+			require.NoError(t, got.lease.Err(), "another waiter stole the lock")
 			require.NoError(t, got.lease.Release(t.Context()))
 			if i < 2 {
 				got = <-first

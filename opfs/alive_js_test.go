@@ -89,7 +89,7 @@ func TestClientWithoutEntryIsWaitedForOnce(t *testing.T) {
 		require.NoError(t, c.Close(ctx))
 	}
 	use()
-	require.NotEmpty(t, warnings, "nobody knows what it holds")
+	require.NotEmpty(t, warnings, "the entries of the client are unknown")
 	warnings = nil
 	for range 3 {
 		use()

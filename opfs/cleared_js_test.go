@@ -262,7 +262,7 @@ func TestLaterRecordEndsTheEarlierLease(t *testing.T) {
 	require.NoError(t, other.Renew(t.Context(), alone))
 	state, err := holder.Query(context.Background())
 	require.NoError(t, err)
-	assert.Empty(t, append(state.Held, state.Pending...), "a record is no lock in the table")
+	assert.Empty(t, append(state.Held, state.Pending...), "the record of a Web Lock is no entry of the table")
 }
 
 // The site's data was not cleared. A client is granted the lock, which another one steals before the first has claimed its record.

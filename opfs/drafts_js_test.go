@@ -133,7 +133,7 @@ func testRescueBuildsOnGeneration(t *testing.T, newRoot func() string) {
 
 	require.Equal(t, "unreadable", rescue("other", g.ID, units+1), "another text than the one that it was made from")
 	require.Equal(t, "unreadable", rescue("gone", "1-1", units))
-	require.Equal(t, "failed", merge("odd", g.ID, nil), "it keeps no page from waiting for the others")
+	require.Equal(t, "failed", merge("odd", g.ID, nil), "an odd draft does not keep the page waiting")
 }
 
 // Two pages merge the same entry over slow storage. Neither of them lists the drafts before the text is one.

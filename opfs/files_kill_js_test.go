@@ -54,7 +54,7 @@ func testKilledAtEveryOperationOfSave(t *testing.T, newRoot func() string) {
 			require.NoError(t, err)
 			content, err := next.Read(t.Context(), all[1].ID)
 			require.NoError(t, err)
-			assert.Equal(t, "new", string(content), "beneath what was saved next")
+			assert.Equal(t, "new", string(content), "the earlier save is readable under the next one")
 			assert.Greater(t, n, 6)
 			return
 		}
@@ -162,7 +162,7 @@ func testKilledAtEveryOperationOfTheBrowser(t *testing.T, newRoot func() string)
 		require.Equal(t, "new", whole(t, root, at))
 		if strings.HasPrefix(at, "the end") {
 			require.Equal(t, "the end <nil>", at)
-			assert.Greater(t, n, 10, "so many operations there are")
+			assert.Greater(t, n, 10, "there are more operations than that")
 			return
 		}
 	}
@@ -191,7 +191,7 @@ func testEveryOperationOfTheBrowserFails(t *testing.T, newRoot func() string) {
 		require.Equal(t, "new", whole(t, root, strconv.Itoa(n)))
 		if !happened {
 			require.NoError(t, err)
-			assert.Greater(t, n, 10, "so many operations there are")
+			assert.Greater(t, n, 10, "there are more operations than that")
 			return
 		}
 	}

@@ -82,7 +82,7 @@ func TestEightWorkersContend(t *testing.T) {
 			waited := time.Duration(us) * time.Microsecond
 			longest, sum, n = max(longest, waited), sum+waited, n+1
 			if i > 0 {
-				assert.Less(t, turn-before, 3*workers, "others were served several times while one waited")
+				assert.Less(t, turn-before, 3*workers, "other waiters got the lock several times while one waited")
 			}
 			before = turn
 		}

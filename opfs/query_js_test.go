@@ -46,7 +46,7 @@ func querying(t *testing.T, c *FileLocks) <-chan lock.Snapshot {
 	}()
 	select {
 	case <-seen:
-		require.Fail(t, "it did not wait for what another client is about")
+		require.Fail(t, "the query did not wait for the operation of another client")
 	case <-time.After(20 * time.Millisecond):
 	}
 	return seen

@@ -30,7 +30,7 @@ func TestSaveUsesOtherFilesWhenOpenHangs(t *testing.T) {
 						return n++ === argument ? new Promise((settle) => { globalThis.openLate = () => settle(opening) }) : opening
 					}`, n)
 				require.NoError(t, save(t, store, "two"))
-				require.NoError(t, save(t, store, "three"), "it does not wait for what never comes")
+				require.NoError(t, save(t, store, "three"), "the save does not wait for a file that never opens")
 			})
 			must(safejs.Global().Call("openLate"))
 			require.NoError(t, save(t, store, "four"))

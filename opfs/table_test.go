@@ -39,7 +39,7 @@ func TestBlockersAreThoseBeforeThatConflict(t *testing.T) {
 		newEntry("c", "3", waiting, lock.Shared, "c"),
 	}}
 	assert.Equal(t, []string{"h"}, ids(table.blockers(table.find("w"))))
-	assert.Equal(t, []string{"w"}, ids(table.blockers(table.find("s"))), "a shared one does not pass")
+	assert.Equal(t, []string{"w"}, ids(table.blockers(table.find("s"))), "a shared request does not overtake")
 	assert.Equal(t, []string{"w"}, ids(table.blockers(newEntry("new", "4", waiting, lock.Shared, "b"))))
 	assert.Equal(t, []string{"c"}, ids(table.next()))
 	table.remove(table.find("h"))
@@ -206,7 +206,7 @@ func TestTokensRise(t *testing.T) {
 		assert.Greater(t, e.lease.Token, last)
 		last = e.lease.Token
 	}
-	assert.GreaterOrEqual(t, last, now.UnixMilli(), "above wall time, for when the file was lost")
+	assert.GreaterOrEqual(t, last, now.UnixMilli(), "the token is not below the wall time, in case the file was lost")
 }
 
 func TestClaimJoinsGrantedEntry(t *testing.T) {
@@ -310,7 +310,7 @@ func TestRandomSequences(t *testing.T) {
 				for _, other := range table.queue[:i] {
 					require.False(t, e.state == granted && other.state == granted && conflict(e, other), "seed %d", seed)
 				}
-				require.True(t, e.state == granted || len(table.blockers(e)) > 0, "seed %d: nobody bars its way", seed)
+				require.True(t, e.state == granted || len(table.blockers(e)) > 0, "seed %d: an entry waits without a blocker", seed)
 			}
 			read, err := decode(table.encode())
 			require.NoError(t, err)
@@ -364,5 +364,5 @@ func TestClaimingAgainGivesAHigherToken(t *testing.T) {
 	assert.Greater(t, again.lease.Token, other.lease.Token)
 	assert.Same(t, own, again, "the record is part of the entry that was granted")
 	assert.Equal(t, r.ExpiresAt, again.lease.ExpiresAt)
-	assert.Equal(t, []string{"other", "own"}, ids(table.queue), "nothing of the first attempt is left")
+	assert.Equal(t, []string{"other", "own"}, ids(table.queue), "the first attempt leaves nothing")
 }

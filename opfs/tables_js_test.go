@@ -51,7 +51,7 @@ func TestTableStaysOpen(t *testing.T) {
 		kept = tableIsOpen(t, c.steps.file.dir)
 	}
 	assert.True(t, kept)
-	require.Eventually(t, func() bool { return !tableIsOpen(t, c.steps.file.dir) }, 5*time.Second, 10*time.Millisecond, "it is kept for ever")
+	require.Eventually(t, func() bool { return !tableIsOpen(t, c.steps.file.dir) }, 5*time.Second, 10*time.Millisecond, "the file stays open for ever")
 
 	require.NoError(t, c.steps.visit(t.Context(), func(s *session) error {
 		s.changed, s.notify = true, []string{"somebody"}

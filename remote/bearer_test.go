@@ -195,7 +195,7 @@ func TestRefusedTokenIsFinal(t *testing.T) {
 				assert.Len(t, left, 1)
 				asked := p.asked()
 				sleep(10 * time.Minute)
-				assert.LessOrEqual(t, p.asked()-asked, 2, "the user is not asked again and again")
+				assert.LessOrEqual(t, p.asked()-asked, 2, "the user is not asked repeatedly")
 
 				n.accept("good")
 				p.set(func(p *page) { p.text = "good" })

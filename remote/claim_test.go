@@ -57,7 +57,7 @@ func TestCutOffBeforeTheFirstHeartbeat(t *testing.T) {
 				}
 				require.NoError(t, err)
 				assert.Equal(t, "A", n.held())
-				assert.Greater(t, lease.Token, int64(101), "that of the first grant is over")
+				assert.Greater(t, lease.Token, int64(101), "the token of the first grant is no longer valid")
 				log := a.told()
 				assert.Equal(t, []string{"attempt", "error acquire-timeout", "waiting", "attempt"}, log[:4])
 				assert.Equal(t, []string{"attempt", "acquired", "renew-scheduled"}, log[len(log)-3:])

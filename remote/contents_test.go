@@ -133,7 +133,7 @@ func TestListedContentIsNotDownloadedAgain(t *testing.T) {
 			current := m.list(t)[0].ID
 			assert.Equal(t, "text", m.read(t, current))
 			assert.Len(t, n.requests(), before+1)
-			assert.Equal(t, "text", m.read(t, current), "handed out once, and still there")
+			assert.Equal(t, "text", m.read(t, current), "the content is still there after it was read once")
 		}
 
 		before := len(n.requests())
@@ -351,7 +351,7 @@ func TestEditorsOnTwoMachines(t *testing.T) {
 		a.type_("saved as it leaves, ")
 		require.NoError(t, a.Dispose(context.Background()))
 		sleep(time.Second)
-		assert.False(t, b.State().ReadOnly, "it stood by")
+		assert.False(t, b.State().ReadOnly, "the page was on standby")
 		assert.Equal(t, "from A, saved as it leaves, ", b.now())
 
 		b.type_("from B")

@@ -32,7 +32,7 @@ func TestOwnTextIsKnownAfterALostAnswer(t *testing.T) {
 				n.answer = func(r remote.Request) error { n.set(true); return errOffline }
 				w.type_(", two")
 				sleep(time.Second)
-				require.Equal(t, "one, two", string(n.content), "it has landed")
+				require.Equal(t, "one, two", string(n.content), "the save has reached the server")
 				n.answer = nil
 				w.type_(more)
 				sleep(time.Minute)

@@ -49,7 +49,7 @@ func TestSuspendedTabIsTakenOver(t *testing.T) {
 				select {
 				case <-victim.Lost():
 				default:
-					assert.Fail(t, "the victim was not told")
+					assert.Fail(t, "the former holder got no event")
 				}
 				assert.GreaterOrEqual(t, time.Since(now), 30*time.Second)
 				if !elsewhere {

@@ -147,7 +147,7 @@ func TestEndedQuestionPassesNothingOn(t *testing.T) {
 		n.mu.Unlock()
 		n.refuseAll(remote.Reply{})
 		sleep(time.Minute)
-		require.Len(t, a.messages(), 2, "it has heard of the end")
+		require.Len(t, a.messages(), 2, "the tab has the message that the question has ended")
 		require.NoError(t, a.lease.Err())
 		assert.Len(t, n.places(), 1)
 	})

@@ -149,7 +149,7 @@ func TestRefusedPageIsReadOnlyAndKeepsItsWords(t *testing.T) {
 
 				requests := len(n.requests())
 				sleep(10 * time.Minute)
-				assert.Less(t, len(n.requests())-requests, 5, "a final answer is not asked for again and again")
+				assert.Less(t, len(n.requests())-requests, 5, "a final answer is not requested again")
 				err = w.RequestEdit(context.Background(), autosave.EditOptions{})
 				if n.refuseSaving.Status == 0 {
 					require.ErrorIs(t, err, lock.ErrNotAllowed)

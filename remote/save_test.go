@@ -184,7 +184,7 @@ func TestServerWhoseTokensBeginAnew(t *testing.T) {
 		second := n.machineWith("A", disk).writer(t, "A")
 		requests := len(n.requests())
 		sleep(10 * time.Second)
-		assert.Less(t, len(n.requests()), requests+10, "nothing is asked again and again")
+		assert.Less(t, len(n.requests()), requests+10, "the page does not repeat its requests without a pause")
 		require.False(t, second.State().ReadOnly)
 		assert.Empty(t, second.readonly)
 		second.type_("two")

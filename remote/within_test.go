@@ -63,7 +63,7 @@ func TestPlaceWithinLeaseThatDoesNotCoverIt(t *testing.T) {
 		assert.Equal(t, []string{"A shared documents/project/x", "A exclusive documents/project/x/y documents/project/z"}, n.places())
 		b.denied(at("z"))
 		mixed := a.within(inner, lock.AcquireOptions{Paths: [][]string{{"z", "below"}, {"w"}}})
-		assert.Equal(t, "A exclusive documents/project/w", n.places()[2], "of several places those that nobody else is kept out of")
+		assert.Equal(t, "A exclusive documents/project/w", n.places()[2], "of several places, the request contains those that the outer lease does not cover")
 		a.release(mixed)
 		slots := a.acquire(lock.AcquireOptions{Path: []string{"pool"}, Slots: 2})
 		second := a.within(slots, lock.AcquireOptions{Path: []string{"pool"}, Slots: 2})

@@ -52,7 +52,7 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 			for _, name := range []string{remote.HeaderToken, "If-Match", "If-None-Match", "If-Range", "If-Unmodified-Since"} {
 				assert.Contains(t, asks.header.Get("Access-Control-Allow-Headers"), name)
 			}
-			assert.Empty(t, asks.header.Get("Set-Cookie"), "nobody is given a session by asking")
+			assert.Empty(t, asks.header.Get("Set-Cookie"), "a preflight makes no session")
 		}
 	}
 	assertClosed(t, ann, s.URL, friend)

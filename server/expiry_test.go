@@ -48,8 +48,8 @@ func assertUnlocked(t *testing.T, s stream, control *instance, sent, answered ti
 	}
 	told := time.Now()
 	assert.Equal(t, "expired", e["reason"])
-	assert.GreaterOrEqual(t, told.Sub(sent), shortTTL, "never earlier")
-	assert.LessOrEqual(t, told.Sub(<-granted), slack, "and not much later")
+	assert.GreaterOrEqual(t, told.Sub(sent), shortTTL, "the lease does not end before its time")
+	assert.LessOrEqual(t, told.Sub(<-granted), slack, "the event comes soon after the expiry")
 }
 
 // inTime ends a test on a machine so slow that a lock has run out which was last extended at a time: nothing is shown there.

@@ -55,7 +55,7 @@ func TestUnusedNamesLeaveNothing(t *testing.T) {
 	}
 	require.Len(t, left(), 102)
 	require.NoError(t, s.names.tidy(t.Context(), time.Now()))
-	require.Len(t, left(), 102, "clients may resume from before")
+	require.Len(t, left(), 102, "clients may resume from an earlier revision")
 	later := time.Now().Add(s.names.delay + time.Second)
 	s.names.missed = nil
 	require.NoError(t, s.names.tidy(t.Context(), later))
@@ -146,9 +146,9 @@ func TestUnusedNamesBeyondTheMemoryAreRemovedToo(t *testing.T) {
 		require.NoError(t, err)
 		return len(keys)
 	}
-	assert.Equal(t, 2*maxEnded, left(now.Add(n.delay/2)), "clients may resume from before")
+	assert.Equal(t, 2*maxEnded, left(now.Add(n.delay/2)), "clients may resume from an earlier revision")
 	later := time.Now().Add(n.delay + time.Second)
-	assert.Equal(t, maxEnded-1, left(later), "up to the first one that was not remembered")
+	assert.Equal(t, maxEnded-1, left(later), "the tidying deletes the keys up to the first one that it does not remember")
 	assert.Zero(t, left(later))
 	assert.Empty(t, n.missed)
 }

@@ -38,7 +38,7 @@ func TestABrowserGetsASession(t *testing.T) {
 		require.NoError(t, err)
 		response.Body.Close()
 		assert.Equal(t, http.StatusOK, response.StatusCode)
-		assert.Equal(t, i == 0, response.Header.Get("Set-Cookie") != "", "one cookie, once")
+		assert.Equal(t, i == 0, response.Header.Get("Set-Cookie") != "", "only the first answer sets a cookie")
 	}
 	other := s.as(t, "").do("POST", lockOf("own"), nil)
 	assertError(t, other, http.StatusConflict, "already_locked")
@@ -124,7 +124,7 @@ func TestTooManyRequests(t *testing.T) {
 			limited++
 		}
 	}
-	assert.Positive(t, limited, "those who never keep a session are counted by address")
+	assert.Positive(t, limited, "clients that keep no session are counted by address")
 }
 
 // A browser with many cookies gives up an acquisition under each of its ids, which counts as so many requests.

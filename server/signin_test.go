@@ -176,7 +176,7 @@ func TestSignInsAreForgedByNobody(t *testing.T) {
 			values = append(values, cookie.Value[:i], cookie.Value[:i]+"A"+cookie.Value[i:], cookie.Value[:i]+string(cookie.Value[i]^1)+cookie.Value[i+1:])
 		}
 		for _, c := range elsewhere.jar.Cookies(elsewhere.url()) {
-			assert.NotEqual(t, cookie.Name, c.Name, "two servers on one host do not take each other's place")
+			assert.NotEqual(t, cookie.Name, c.Name, "two servers on one host use different cookies")
 			values = append(values, c.Value)
 		}
 		for i, value := range values {

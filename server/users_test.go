@@ -54,7 +54,7 @@ func TestAnAPIKeyIsAUser(t *testing.T) {
 	denied := bob.do("POST", lockOf("r"), nil)
 	assertError(t, denied, http.StatusConflict, "already_locked")
 	assert.Equal(t, "ann", denied.body["holder_name"])
-	require.Equal(t, http.StatusOK, ann.do("PUT", lockOf("r"), nil).status, "wherever she comes from")
+	require.Equal(t, http.StatusOK, ann.do("PUT", lockOf("r"), nil).status, "the same key is the same user, from every address")
 	require.Equal(t, http.StatusOK, bob.do("POST", lockOf("b"), nil).status)
 	assert.Equal(t, "bob", ann.do("GET", lockOf("b"), nil).body["holder_name"], "nobody chooses another name")
 

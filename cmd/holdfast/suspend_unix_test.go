@@ -25,7 +25,7 @@ func TestProgramIsSuspendedWithHoldfast(t *testing.T) {
 
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTSTP))
 	next, _, _ := as("bob").start("", "lock", "plan", "--", "sleep", "1")
-	require.Equal(t, 0, ended(t, next), "bob had the lock for a second")
+	require.Equal(t, 0, ended(t, next), "Bob held the lock for a second")
 	last := size()
 	time.Sleep(300 * time.Millisecond) // in which a program that runs writes
 	assert.Equal(t, last, size())
@@ -43,7 +43,7 @@ func TestProgramIsSuspendedWithHoldfast(t *testing.T) {
 		_, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED|syscall.WNOHANG, nil)
 		return err == nil && status.Stopped()
 	}
-	require.Eventually(t, suspended, soon, 10*time.Millisecond, "a shell continues it only then")
+	require.Eventually(t, suspended, soon, 10*time.Millisecond, "a shell continues the program only after it has stopped")
 	last = size()
 	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 	require.Eventually(t, func() bool { return size() > last }, soon, 10*time.Millisecond, "it goes on")

@@ -48,14 +48,14 @@ func TestFilesAreReadAgainWhenTheyChange(t *testing.T) {
 		}
 		assert.Equal(t, "second", after("second"))
 		assert.Equal(t, "second", after("broken"), "the former text stays")
-		assert.Equal(t, "second", after(""), "also while there is none")
+		assert.Equal(t, "second", after(""), "the former text stays while the file is missing")
 		assert.Equal(t, "third", after("third"))
 
 		for i := range 5 {
 			write("fourth"[:i+1]) // in place, and not at once
 			time.Sleep(every)
 			synctest.Wait()
-			assert.Equal(t, "third", f.Get(), "half of a file")
+			assert.Equal(t, "third", f.Get(), "a half-written file is not used")
 		}
 		assert.Equal(t, "fourth", after("fourth"))
 	})

@@ -25,7 +25,7 @@ func TestCallsAreInOrder(t *testing.T) {
 		assert.Empty(t, called, "nothing runs before Run")
 		go q.Run()
 		require.NoError(t, inorder.Flush(t.Context(), q.Mark()))
-		require.NoError(t, inorder.Flush(t.Context(), q.Mark()), "calls that a call has pushed")
+		require.NoError(t, inorder.Flush(t.Context(), q.Mark()), "Flush waits for calls that a call has pushed")
 		assert.Equal(t, []int{0, 1, 2, 10, 11, 12}, called)
 		q.Close()
 	})

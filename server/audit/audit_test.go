@@ -172,7 +172,7 @@ func TestChainGoesOnInANewFile(t *testing.T) {
 	write("six")
 	kept, err := os.ReadFile(path + ".2")
 	require.NoError(t, err)
-	assert.Contains(t, string(kept), "six", "where the new file cannot be opened")
+	assert.Contains(t, string(kept), "six", "the log goes on in the former file if the new one cannot be opened")
 	require.NoError(t, l.Close())
 }
 

@@ -68,7 +68,7 @@ func TestS3Errors(t *testing.T) {
 	require.Error(t, err)
 	require.NotErrorIs(t, err, blobs.ErrUnavailable)
 	_, err = s.Open(t.Context(), name)
-	require.NotErrorIs(t, err, blobs.ErrNotFound, "a store that refuses is not one without the blob")
+	require.NotErrorIs(t, err, blobs.ErrNotFound, "a refusal does not mean that the blob is missing")
 	f.set(func(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) })
 	require.ErrorIs(t, s.Delete(t.Context(), name), blobs.ErrUnavailable)
 	_, err = blobs.OpenS3(t.Context(), place)

@@ -24,7 +24,7 @@ func TestRecentChangesHaveNoGap(t *testing.T) {
 	assert.True(t, known)
 	assert.Empty(t, list)
 	_, known = revisions("r", 11)
-	assert.False(t, known, "not heard of yet")
+	assert.False(t, known, "the hub has no event of the document yet")
 
 	last := int64(10)
 	for last < 10+3*recentLength {

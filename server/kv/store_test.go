@@ -165,7 +165,7 @@ func TestCommitEach(t *testing.T) {
 		assert.Equal(t, []bool{true, false, true}, held)
 		keys, err := s.Keys(t.Context(), "")
 		require.NoError(t, err)
-		assert.Equal(t, []string{"a", "c", "there"}, keys, "one that fails holds up no other")
+		assert.Equal(t, []string{"a", "c", "there"}, keys, "a failed transaction delays no other one")
 	})
 }
 

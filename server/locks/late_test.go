@@ -188,7 +188,7 @@ func TestALatePlaceThatIsReadAgainIsRemoved(t *testing.T) {
 		<-store.made
 		eves := want(eve, at("b"))
 		_, err = table.Acquire(t.Context(), eves)
-		require.ErrorAs(t, err, new(*locks.DeniedError), "the place has come")
+		require.ErrorAs(t, err, new(*locks.DeniedError), "the late place is in the queue")
 		close(store.compacted)
 		synctest.Wait()
 		_, err = table.Acquire(t.Context(), eves)

@@ -84,7 +84,7 @@ func TestListingsAreComplete(t *testing.T) {
 	}
 	tokens, waiters := pages(t, table, at("a", "199"), 10)
 	assert.Equal(t, want[1:2], tokens)
-	assert.Len(t, waiters, 14+19, "those for it and for the place above")
+	assert.Len(t, waiters, 14+19, "the list has the locks on the place and on the place above")
 	for _, bad := range []string{"x", "h", "h-1", "w1", "h1.", "w.", "h9999999999999999999"} {
 		_, err := table.List(t.Context(), at("a"), bad, 10)
 		var invalid *locks.InvalidError

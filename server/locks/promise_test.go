@@ -67,7 +67,7 @@ func TestALateWatchAddsNoTime(t *testing.T) {
 	<-granted
 	require.NoError(t, err)
 	require.Eventually(t, table.sees(lease.ExpiresAt), 5*time.Second, time.Millisecond)
-	assert.Empty(t, due(lease.ExpiresAt.Add(-time.Nanosecond)), "never earlier")
+	assert.Empty(t, due(lease.ExpiresAt.Add(-time.Nanosecond)), "the lease does not end before its time")
 	assert.Len(t, due(lease.ExpiresAt), 1)
 
 	expires := time.Now().Add(time.Minute)

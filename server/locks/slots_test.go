@@ -74,7 +74,7 @@ func TestAnyReleasedSlotWakesTheWaiter(t *testing.T) {
 		require.NoError(t, table.Release(t.Context(), leases[i].ID, leases[i].Holder.ID))
 		o := <-outcomes
 		require.NoError(t, o.err)
-		assert.Less(t, time.Since(given), locks.Backstop, "something has notified")
+		assert.Less(t, time.Since(given), locks.Backstop, "a notification came before the backstop")
 		assert.Equal(t, leases[i].Slot, o.lease.Slot)
 		require.NoError(t, table.Release(t.Context(), leases[1-i].ID, leases[1-i].Holder.ID))
 		require.NoError(t, table.Release(t.Context(), o.lease.ID, eve.ID))

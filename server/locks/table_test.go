@@ -72,7 +72,7 @@ func TestDocumentHasOneHolder(t *testing.T) {
 	second, err := table.Acquire(t.Context(), want(bob, p))
 	require.NoError(t, err)
 	assert.Greater(t, second.Token, first.Token)
-	assert.NoError(t, table.Release(t.Context(), first.ID, ann.ID), "a lease that ended, though another holds now")
+	assert.NoError(t, table.Release(t.Context(), first.ID, ann.ID), "releasing an ended lease is no error, even if another owner holds the lock")
 	now, _, err := table.At(t.Context(), p)
 	require.NoError(t, err)
 	assert.Equal(t, second.Token, now.Token)

@@ -59,7 +59,7 @@ func TestATicketKeepsAPlace(t *testing.T) {
 	entries, _, err := store.Range(t.Context(), "locks/")
 	require.NoError(t, err)
 	entries = slices.DeleteFunc(entries, func(e kv.Entry) bool { return strings.HasPrefix(e.Key, "locks/gone/") })
-	assert.Empty(t, entries, "a place goes with its grant")
+	assert.Empty(t, entries, "the grant removes the place in the queue")
 }
 
 func TestTicketOfAnAbsentClientBlocksNobody(t *testing.T) {
@@ -79,7 +79,7 @@ func TestTicketOfAnAbsentClientBlocksNobody(t *testing.T) {
 	require.NoError(t, err)
 	entries, _, err := store.Range(t.Context(), "locks/stub/")
 	require.NoError(t, err)
-	assert.Empty(t, entries, "nor does it outlast a grant without waiting")
+	assert.Empty(t, entries, "a grant without waiting leaves no stub")
 }
 
 func TestATicketOutlastsItsWait(t *testing.T) {
@@ -154,8 +154,8 @@ func TestALaterRequestEndsTheEarlierOneWithItsTicket(t *testing.T) {
 		require.ErrorIs(t, (<-former).err, locks.ErrReplaced, "table %d", i)
 		_, waiters, err := tables[0].Inspect(t.Context(), at("p"))
 		require.NoError(t, err)
-		require.Len(t, waiters, 2, "the earlier one does not take the later one's place along")
-		require.Equal(t, again, visit(), "nor has it taken it for a moment")
+		require.Len(t, waiters, 2, "the end of the earlier request does not remove the place of the later one")
+		require.Equal(t, again, visit(), "the earlier request did not take the place for a moment either")
 		require.NoError(t, tables[0].Release(t.Context(), held.ID, ann.ID))
 		o := <-later
 		require.NoError(t, o.err)
@@ -178,7 +178,7 @@ func TestATicketIsForOneHolderAndOneLock(t *testing.T) {
 	queue(t, table, outcomes, ticket(eve, "b", at("p")), 2)
 	_, waiters, err := table.Inspect(t.Context(), at("p"))
 	require.NoError(t, err)
-	assert.Equal(t, []locks.Holder{ann, eve}, []locks.Holder{waiters[0].Holder, waiters[1].Holder}, "Eve has no place of Bob's")
+	assert.Equal(t, []locks.Holder{ann, eve}, []locks.Holder{waiters[0].Holder, waiters[1].Holder}, "Eve keeps her own place, not Bob's")
 
 	for name, r := range map[string]locks.Request{
 		"another path": ticket(bob, "b", at("p", "q")),
@@ -233,7 +233,7 @@ func TestATicketIsGrantedOnce(t *testing.T) {
 				assert.Equal(t, unheard.ID, again.ID)
 				assert.Equal(t, unheard.Token, again.Token)
 				assert.Greater(t, again.ExpiresAt, unheard.ExpiresAt)
-				assert.Equal(t, long, again.ExpiresAt.Sub(again.LockedAt), "from which a client reads how long it lasts")
+				assert.Equal(t, long, again.ExpiresAt.Sub(again.LockedAt), "a client computes the TTL from these times")
 			}
 			require.NoError(t, table.Release(t.Context(), unheard.ID, bob.ID))
 			o := <-outcomes

@@ -65,7 +65,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 		assert.Greater(t, o.lease.Token, last)
 		last = o.lease.Token
 		_, err := tables[1].Acquire(t.Context(), want(eve, p))
-		assert.Error(t, err, "nobody overtakes")
+		assert.Error(t, err, "no request overtakes another")
 		require.NoError(t, tables[i%2].Release(t.Context(), o.lease.ID, o.lease.Holder.ID))
 	}
 }
@@ -104,8 +104,8 @@ func TestAnAbandonedLockGoesToTheFirstInLine(t *testing.T) {
 	w.Wait = long
 	_, err = table.Acquire(t.Context(), w)
 	require.NoError(t, err)
-	assert.GreaterOrEqual(t, time.Since(start), r.TTL, "never earlier")
-	assert.Less(t, time.Since(start), r.TTL+locks.Backstop, "something has notified")
+	assert.GreaterOrEqual(t, time.Since(start), r.TTL, "the lease does not end before its time")
+	assert.Less(t, time.Since(start), r.TTL+locks.Backstop, "a notification came before the backstop")
 }
 
 func TestACircleEndsAtItsYoungest(t *testing.T) {
@@ -139,7 +139,7 @@ func TestACircleEndsAtItsYoungest(t *testing.T) {
 			}
 			first := <-outcomes
 			require.ErrorIs(t, first.err, locks.ErrDeadlock)
-			assert.Less(t, time.Since(closed), locks.Backstop, "something has notified")
+			assert.Less(t, time.Since(closed), locks.Backstop, "a notification came before the backstop")
 			// The victim releases its locks, and everybody else gets theirs.
 			victim := int(first.who[0] - '0')
 			require.NoError(t, tables[victim].Release(t.Context(), leases[victim].ID, first.who+"-1"))
@@ -278,7 +278,7 @@ func TestParentsAndChildrenRace(t *testing.T) {
 		require.LessOrEqual(t, winners, 1, "race %d", i)
 		granted += winners
 	}
-	assert.Equal(t, races, granted, "somebody wins every race")
+	assert.Equal(t, races, granted, "each race has a winner")
 }
 
 func TestManyInLineWakeOneByOne(t *testing.T) {

@@ -130,7 +130,7 @@ func TestACrowdComesBack(t *testing.T) {
 		defer mu.Unlock()
 		told[revisions]++
 	})
-	require.Len(t, told, 1, "all were told of the same states")
+	require.Len(t, told, 1, "all participants got the same states")
 	for revisions := range told {
 		require.Len(t, strings.Fields(revisions), rounds+1, "of each of them")
 	}

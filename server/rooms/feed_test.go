@@ -28,7 +28,7 @@ func TestFeedEvents(t *testing.T) {
 	assert.Equal(t, 0, tell(r, 4), "before it came")
 	assert.Equal(t, 1, tell(r, 5))
 	assert.Equal(t, 0, tell(r, 5), "the same again, as after a watch began anew")
-	assert.Equal(t, 0, tell(r, 6), "nothing one could see")
+	assert.Equal(t, 0, tell(r, 6), "a change that nobody can see sends nothing")
 	said := must(r.answer("ann", "x"))(t)
 	assert.Equal(t, 0, tell(said, 6), "no revision comes twice")
 	assert.Equal(t, 1, tell(must(said.answer("ann", "y"))(t), 7))

@@ -60,7 +60,7 @@ func TestFlowAnswer(t *testing.T) {
 	ann.answer("tea")
 	mine, theirs := ann.info(), ben.info()
 	assert.Equal(t, []string{"Ann=tea", "Ben="}, names(mine.roomInfo), "one's own answer is shown")
-	assert.Equal(t, []string{"Ann=", "Ben="}, names(theirs.roomInfo), "another's is not, yet")
+	assert.Equal(t, []string{"Ann=", "Ben="}, names(theirs.roomInfo), "the answer of another participant is still hidden")
 	assert.True(t, theirs.Room.Participants[0].answered())
 	assert.NotContains(t, theirs.text, "tea")
 	assert.Equal(t, mine.Revision, theirs.Revision)
@@ -129,7 +129,7 @@ func TestFlowLeave(t *testing.T) {
 	info := ann.info()
 	assert.GreaterOrEqual(t, time.Since(closed), 100*time.Millisecond, "the time of grace")
 	assert.Equal(t, []string{"Ann=tea", "Ben=coffee"}, names(info.roomInfo))
-	assert.True(t, info.Room.IsOpen, "those who are left have all answered")
+	assert.True(t, info.Room.IsOpen, "all participants that are left have answered")
 	assert.NotContains(t, keys(t, store, memberPrefix), cleo.token)
 	assert.NotContains(t, keys(t, store, socketPrefix), cleo.token)
 
@@ -170,5 +170,5 @@ func TestFlowCleanup(t *testing.T) {
 	ann.answer("too late")
 	ann.refused("room_not_found")
 	ann.enter(other, "Ann")
-	require.Equal(t, []string{"Cleo=", "Ann="}, names(ann.info().roomInfo), "the socket is as good as new")
+	require.Equal(t, []string{"Cleo=", "Ann="}, names(ann.info().roomInfo), "the socket of a closed room can enter another room")
 }

@@ -40,7 +40,7 @@ func TestDeadInstanceIsRemoved(t *testing.T) {
 	dying.fail(func(kv.Txn) error { return context.DeadlineExceeded }) // it can no longer write, like a dead instance
 
 	info := ben.until("Ann is gone", func(r roomInfo) bool { return len(r.Room.Participants) == 1 })
-	assert.GreaterOrEqual(t, time.Since(dead), 100*time.Millisecond, "not before it must be taken for dead")
+	assert.GreaterOrEqual(t, time.Since(dead), 100*time.Millisecond, "the instance is not dead before its time is over")
 	assert.True(t, info.Room.IsOpen)
 	assert.Equal(t, map[string]string{ben.token: b.config.Instance}, keys(t, store, socketPrefix))
 	assert.Equal(t, map[string]string{ben.token: id}, keys(t, store, memberPrefix))
@@ -94,9 +94,9 @@ func TestSocketsOfDeadInstanceEndWithin35Seconds(t *testing.T) {
 	assert.GreaterOrEqual(t, gone, config.Dead)
 
 	seen.signed("x", kv.Entry{Modified: 8}, died.Add(time.Hour))
-	assert.Empty(t, seen.dead(died.Add(time.Hour), config.Dead), "it lives after all")
+	assert.Empty(t, seen.dead(died.Add(time.Hour), config.Dead), "the instance is alive")
 	seen.unsigned("x", died.Add(2*time.Hour))
-	assert.Empty(t, seen.dead(died.Add(2*time.Hour), config.Dead), "without a sign of life it is given its time too")
+	assert.Empty(t, seen.dead(died.Add(2*time.Hour), config.Dead), "an instance without a sign of life gets its time, too")
 	assert.NotEmpty(t, seen.dead(died.Add(3*time.Hour), config.Dead))
 }
 
@@ -137,7 +137,7 @@ func TestLivingInstanceIsNotRemoved(t *testing.T) {
 	require.NoError(t, w.look(t.Context(), now.Add(3*time.Hour)))
 	assert.Len(t, keys(t, l.store, socketPrefix), 1)
 	assert.Len(t, keys(t, l.store, instancePrefix), 1)
-	assert.Empty(t, w.seen.dead(now.Add(3*time.Hour), l.config.Dead), "it has its time anew")
+	assert.Empty(t, w.seen.dead(now.Add(3*time.Hour), l.config.Dead), "the time of the instance begins again")
 }
 
 // closeIdle closes the only room as an idle one, as soon as the instance has seen it.

@@ -96,7 +96,7 @@ func TestRemoteAndServerNameTheSame(t *testing.T) {
 	assert.Subset(t, n.fields, named(t, "client", jsonTag), "the fields in client")
 	assert.Subset(t, n.fields, named(t, "tests/remotehttp", jsonTag), "the fields in tests/remotehttp")
 	for what, list := range map[string][]string{"parameters": named(t, "remote", parameter), "codes": named(t, "remote", comparedCode), "events": n.events} {
-		assert.Greater(t, len(list), 4, "the expression for the %s finds them no longer", what)
+		assert.Greater(t, len(list), 4, "the regular expression for the %s no longer finds them", what)
 	}
 }
 

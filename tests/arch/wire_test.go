@@ -242,7 +242,7 @@ func TestServerReadsEveryFieldThatClientsSend(t *testing.T) {
 	known := named(t, "server/httpapi", regexp.MustCompile("json:\"(\\w+)"))
 	sent := named(t, "remote", regexp.MustCompile(`fields\["(\w+)"\]|any\{"(\w+)":`))
 	assert.Subset(t, known, sent)
-	assert.Greater(t, len(sent), 8, "the expression finds them no longer")
+	assert.Greater(t, len(sent), 8, "the regular expression no longer finds the fields")
 }
 
 // named returns what the groups of an expression match in the sources of a package.

@@ -40,7 +40,7 @@ func TestFrozenTab(t *testing.T) {
 				;({page: count('tab', 'tick', since), worker: count('tab-worker', 'tick', since),
 				callbacks: count('tab', 'granted for page', 0) + count('tab-worker', 'granted for worker', 0),
 				held: held.filter(l => l.name.startsWith('for ')).length, pending: pending.length})`)
-			assert.Equal(t, frozen{Held: 2}, stopped, "no tick, no callback, but both locks are theirs")
+			assert.Equal(t, frozen{Held: 2}, stopped, "a frozen tab runs no timer and no callback, and keeps both locks")
 
 			took := browser.Get[float64](observer, `const before = now()
 				await take('of page', {steal: true}); await take('of worker', {steal: true}); now() - before`)

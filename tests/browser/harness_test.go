@@ -182,7 +182,7 @@ func TestSpareTabIsLikeNew(t *testing.T) {
 	same, err := again.Renderer()
 	require.NoError(t, err)
 	assert.Equal(t, renderer, same)
-	assert.NotSame(t, tab, l.tab(t, "tab"), "it was spared once")
+	assert.NotSame(t, tab, l.tab(t, "tab"), "a tab is reused once")
 
 	other.Close()
 	other.Spare()

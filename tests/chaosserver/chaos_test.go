@@ -88,7 +88,7 @@ func TestTheLockTableIsLinearizable(t *testing.T) {
 		w.history = nil
 		w.count.Store(end) // each client has counted one operation too many
 	}
-	assert.Greater(t, known, recorded/2, "most of it happened")
+	assert.Greater(t, known, recorded/2, "most steps took place")
 	planted, ok := plantDoubleGrant(w.history)
 	require.True(t, ok)
 	t.Logf("a second grant among %d operations", len(planted))

@@ -44,12 +44,12 @@ func TestAutoSaveHandover(t *testing.T) {
 				assert.Contains(t, got["message"], "still typing")
 			}
 		}
-		assert.False(t, browser.Get[bool](ben, "autosave.readOnly"), "force robs nobody who answers")
+		assert.False(t, browser.Get[bool](ben, "autosave.readOnly"), "force takes nothing from an editor that answers")
 
 		ben.MustEval("hf.addEventListener('lock:handover-requested', e => e.detail.waitUntil(new Promise(() => {})), {once: true}); null", nil)
 		ann.MustEval("result = now(); await autosave.requestEdit({graceMs: 10_000}); result = now() - result; null", nil)
 		took := browser.Get[float64](ann, "result")
-		assert.Greater(t, took, 2900.0, "three seconds after it was asked silence is consent")
+		assert.Greater(t, took, 2900.0, "a page that does not answer within three seconds consents")
 		assert.Less(t, took, 10_000.0, "it answers before its grace is over")
 		ann.MustEval("await autosave.dispose(); null", nil)
 		assert.Equal(t, "disposed", browser.Get[event](ann, "await failure(autosave.flushNow())")["code"])
@@ -130,7 +130,7 @@ func TestAutoSaveHandoversWhileTyping(t *testing.T) {
 		tab.Quiet()
 	}
 	assert.Zero(t, lost, "of %d letters", total)
-	assert.Greater(t, total, rounds, "something was typed in every turn")
+	assert.Greater(t, total, rounds, "every turn typed something")
 }
 
 // The editor freezes, its lock is stolen, and it resumes. It is offered its unsaved text, and none of that text

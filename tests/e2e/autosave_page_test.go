@@ -23,11 +23,11 @@ func TestAutoSaveLateListeners(t *testing.T) {
 			const listener = ({target, detail}) => late.push([target === autosave, detail.content && decode(detail.content), typeof detail.waitUntil])
 			const listen = async (type = 'autosave:editable', options) => { autosave.addEventListener(type, listener, options); const now = late.length; await task(); return late.length - now }
 			null`, nil)
-		assert.Equal(t, 1, browser.Get[int](ann, "await listen()"), "told once")
+		assert.Equal(t, 1, browser.Get[int](ann, "await listen()"), "one event is reported")
 		assert.Equal(t, []any{true, "loaded", "function"}, browser.Get[[]any](ann, "late[0]"))
-		assert.Equal(t, 0, browser.Get[int](ann, "await listen()"), "it has heard of it")
+		assert.Equal(t, 0, browser.Get[int](ann, "await listen()"), "the listener has the event already")
 		ann.MustEval("autosave.removeEventListener('autosave:editable', listener); null", nil)
-		assert.Equal(t, 0, browser.Get[int](ann, "await listen('autosave:readonly')"), "that is not what the page is")
+		assert.Equal(t, 0, browser.Get[int](ann, "await listen('autosave:readonly')"), "the page is not read-only")
 		ann.MustEval("const gone = () => late.push('gone'); autosave.addEventListener('autosave:editable', gone); autosave.removeEventListener('autosave:editable', gone); await task(); null", nil)
 		assert.NotContains(t, browser.Get[[]any](ann, "late"), "gone")
 

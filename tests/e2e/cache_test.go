@@ -64,7 +64,7 @@ func TestBackForwardCache(t *testing.T) {
 				if !back(t, ann) {
 					return
 				}
-				assert.Equal(t, 2, browser.Get[int](ann, "count('readonly-entered')"), "the second was told when the lock was not available")
+				assert.Equal(t, 2, browser.Get[int](ann, "count('readonly-entered')"), "the second event came when the lock was not available")
 				ann.MustEval("await (await hf.acquireProjectLock("+lock+")).release()", nil)
 				free(ben)
 			})

@@ -223,7 +223,7 @@ func TestEarlyDeepPlace(t *testing.T) {
 			if early {
 				tab.WaitFor("autosave.lease || told.includes('readonly')", browser.Limit)
 				assert.Equal(t, []string{"editable"}, browser.Get[[]string](tab, "told"), "depth %d", depth)
-				assert.Equal(t, 0, browser.Get[int](other, "grabbing = false, grabbed"), "depth %d: no moment without the lock", depth)
+				assert.Equal(t, 0, browser.Get[int](other, "grabbing = false, grabbed"), "depth %d: the lock was free for a moment", depth)
 			}
 			other.MustEval("grabbing = false; null", nil)
 			quiet(t, tab, other)

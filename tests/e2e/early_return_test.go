@@ -146,7 +146,7 @@ func TestEarlyReturnThenTheRuntimeArrives(t *testing.T) {
 		tab.MustEval("type(' two'); arrive(); null", nil)
 		tab.WaitFor("told.includes('saved') && autosave.state().phase === 'idle' && autosave.lease", browser.Limit)
 		assert.Equal(t, []string{"editable", "readonly", "editable", "saved"}, browser.Get[[]string](tab, "told.filter((one, at) => one !== told[at - 1])"))
-		assert.Equal(t, 0, browser.Get[int](viewer, "grabbing = false, grabbed"), "no moment without the lock")
+		assert.Equal(t, 0, browser.Get[int](viewer, "grabbing = false, grabbed"), "the lock was free for a moment")
 		assert.True(t, browser.Get[bool](tab, "(all => all.every((one, at) => at === 0 || one <= all[at - 1]))((await autosave.history()).map(({bytes}) => bytes))"), "no text is saved after a later one")
 		assert.Equal(t, " one two", browser.Get[string](tab, "await current()"))
 		assert.Empty(t, browser.Get[[]string](tab, "[...uncaught, ...await texts()]"))

@@ -60,7 +60,7 @@ func TestEditableWhileTheRuntimeLoads(t *testing.T) {
 			assert.Equal(t, c.saved+" and typed", browser.Get[string](tab, "await current()"))
 			assert.True(t, browser.Get[bool](tab, "autosave.lease.token > 0 && !autosave.readOnly"))
 			assert.Empty(t, browser.Get[[]string](tab, "await texts()"))
-			assert.Equal(t, 0, browser.Get[int](viewer, "grabbing = false, grabbed"), "no moment without the lock")
+			assert.Equal(t, 0, browser.Get[int](viewer, "grabbing = false, grabbed"), "the lock was free for a moment")
 			tab.MustEval("type('!'); await autosave.dispose(); null", nil)
 			viewer.WaitFor("!autosave.readOnly", browser.Limit)
 			assert.Equal(t, c.saved+" and typed!", browser.Get[string](viewer, "await current()"))

@@ -39,7 +39,7 @@ func testSnapshot(t *testing.T, tab *browser.Tab) {
 	assert.GreaterOrEqual(t, browser.Get[float64](tab, "renewed.nextHeartbeatAt - lease.nextHeartbeatAt"), 19.0)
 	assert.True(t, browser.Get[bool](tab, `['leaseId', 'token', 'acquiredAt', 'signal'].every(key => lease[key] === renewed[key])`))
 	assert.True(t, browser.Get[bool](tab, `Object.isFrozen(lease) && Object.isFrozen(renewed) && !('signal' in JSON.parse(old))`))
-	assert.True(t, browser.Get[bool](tab, `Object.isFrozen(lease.paths) && Object.isFrozen(lease.paths[0])`), "to its depth")
+	assert.True(t, browser.Get[bool](tab, `Object.isFrozen(lease.paths) && Object.isFrozen(lease.paths[0])`), "the paths are frozen to their depth")
 	// An old snapshot is enough to release it.
 	tab.MustEval("await lease.release()", nil)
 	assert.True(t, browser.Get[bool](tab, "renewed.signal.aborted"))
@@ -84,14 +84,14 @@ func testWith(t *testing.T, tab *browser.Tab) {
 			return {held: (await locks()).held, aborted: l.signal.aborted, value: new Map()}
 		}, {heartbeatIntervalMs: 50, ttlMs: 20_000})`, nil)
 	assert.Equal(t, 1, browser.Get[int](tab, "result.held"))
-	assert.True(t, browser.Get[bool](tab, "result.value instanceof Map && !result.aborted"), "the very value of the executor")
+	assert.True(t, browser.Get[bool](tab, "result.value instanceof Map && !result.aborted"), "the value is the one of the executor")
 	types := browser.Get[[]string](tab, "types()")
 	assert.Equal(t, []string{"release-requested", "released"}, types[len(types)-2:])
 
 	tab.MustEval(`
 		const bad = new RangeError('mine')
 		result = await hf.withProjectLock(() => { throw bad }).then(() => 'fulfilled', e => e)`, nil)
-	assert.True(t, browser.Get[bool](tab, "result === bad"), "the very error of the executor")
+	assert.True(t, browser.Get[bool](tab, "result === bad"), "the error is the one of the executor")
 	assert.Equal(t, 0, browser.Get[int](tab, "(await locks()).held"))
 
 	tab.MustEval(`result = await hf.withProjectLock(l => { lease = l; throw bad }, {releaseOnError: false}).catch(e => e)`, nil)

@@ -122,8 +122,8 @@ func TestSuspendedHolderIsTakenOver(t *testing.T) {
 		waiter.WaitFor("got", browser.Limit)
 		latency := browser.Get[float64](waiter, "got") - since
 		t.Logf("taken over %.0f ms after the holder stood still", latency)
-		assert.Greater(t, latency, 2000.0, "not before its TTL, which begins with its last renewal")
-		assert.Less(t, latency, 3000+browser.Prompt, "soon after its TTL")
+		assert.Greater(t, latency, 2000.0, "the waiter does not get the lock before the TTL, which begins with the last renewal")
+		assert.Less(t, latency, 3000+browser.Prompt, "the waiter gets the lock soon after the TTL")
 		assert.Greater(t, browser.Get[int64](waiter, "lease.token"), before)
 		holder.Continue()
 		holder.WaitFor("lease.signal.aborted", browser.Limit)

@@ -114,7 +114,7 @@ func TestAPageWhoseUserIsRefused(t *testing.T) {
 		assert.Equal(t, "not-allowed", denied.Code)
 		asked := browser.Get[int](ann, "asked")
 		time.Sleep(3 * time.Second) // the first repetitions of a refused attempt would come within this time
-		assert.Equal(t, asked, browser.Get[int](ann, "asked"), "nobody is asked again and again")
+		assert.Equal(t, asked, browser.Get[int](ann, "asked"), "the page is not asked repeatedly for a token")
 
 		ann.MustEval("tokens = ['new-key']; await saver.requestEdit(); await saver.flushNow(); null", nil)
 		assert.Equal(t, "typed by ann", browser.Get[string](ann, "decoded(await saver.read('current'))"))

@@ -120,7 +120,7 @@ func TestWaitingJitters(t *testing.T) {
 		delay := e.number("delayMs")
 		delays = append(delays, delay)
 		assert.GreaterOrEqual(t, delay, 15.0)
-		assert.LessOrEqual(t, delay, 40.0, "one in six would be longer, were it not for maxDelayMs")
+		assert.LessOrEqual(t, delay, 40.0, "without maxDelayMs, one delay in six would be longer")
 	}
 	require.Len(t, delays, 12)
 	slices.Sort(delays)

@@ -89,7 +89,7 @@ func assertStale(t *testing.T, holder *browser.Tab, expired float64) {
 	assert.Equal(t, "renew-failed", end[1]["reason"])
 	assert.Len(t, only(events, "readonly-entered"), 1)
 	for _, e := range events[:len(events)-2] {
-		assert.Less(t, e.number("at"), expired, "said after the lease had run out: %v", e)
+		assert.Less(t, e.number("at"), expired, "the event came after the lease had expired: %v", e)
 	}
 	assert.Equal(t, "lease-stale", browser.Get[string](holder, "lease.signal.reason.code"))
 	assert.Equal(t, []string{"renew-failed"}, browser.Get[[]string](holder, "reasons"))

@@ -107,7 +107,7 @@ func testSteal(s *stage) {
 	assert.Equal(s, "lease-lost", get[string](holder, "lease.signal.reason.code"))
 	assert.Greater(s, get[int64](thief, "lease.token"), get[int64](holder, "lease.token"))
 	holder.do("await lease.release()")
-	assert.Equal(s, 1, get[int](thief, "(await locks('"+s.root+"')).held"), "the old holder harms nobody")
+	assert.Equal(s, 1, get[int](thief, "(await locks('"+s.root+"')).held"), "the former holder changes nothing")
 	assert.False(s, get[bool](thief, "lease.signal.aborted"))
 }
 

@@ -19,7 +19,7 @@ func testInsecure(s *stage) {
 	got := get[problem](p, "await failure(hf.acquireProjectLock({timeoutMs: 10000}))")
 	assert.Contains(s, []string{"web-lock-unsupported", "unsupported"}, got.Code, "%+v", got)
 	assert.Less(s, got.Took, browser.Prompt)
-	assert.Greater(s, len(got.Message), len(got.Code)+10, "it says why")
+	assert.Greater(s, len(got.Message), len(got.Code)+10, "the event has the reason")
 	assert.Equal(s, 1, get[int](p, "count('readonly-entered')"))
 	assert.Equal(s, "readonly-entered", get[string](p, "types().at(-1)"))
 	p.do("await hf.close()")

@@ -20,7 +20,7 @@ func TestPrivateWindow(t *testing.T) {
 			s := &stage{T: t, engine: engine, engineName: "Firefox", site: site, host: host, root: "private-" + host, took: map[string]float64{}}
 			s.play(func(s *stage) {
 				p := s.open()
-				assert.Contains(s, get[string](p, "await navigator.storage.getDirectory().then(String, String)"), "SecurityError", "else this proves nothing")
+				assert.Contains(s, get[string](p, "await navigator.storage.getDirectory().then(String, String)"), "SecurityError", "without this the test proves nothing")
 				p.do("lease = await hf.acquireProjectLock(); await lease.release()")
 				assert.Equal(s, []string{"attempt", "warning", "acquired", "renew-scheduled", "release-requested", "released"}, get[[]string](p, "types()"))
 				assert.Equal(s, "fallback-degraded", get[string](p, "events[1].warning"))

@@ -32,7 +32,7 @@ func TestAServiceIsIllWhileItsStoreStalls(t *testing.T) {
 			<-over
 			synctest.Wait()
 			if long := time.Since(began); long > 2*time.Second {
-				assert.True(t, during, "request %d takes %s, and nothing tells so meanwhile", i, long)
+				assert.True(t, during, "request %d takes %s, and no progress was reported", i, long)
 				assert.True(t, s.illSince(began.Add(long/2)), "nor afterwards")
 				assert.Equal(t, time.Now(), delivered, "the checker waits for the delivery")
 				return

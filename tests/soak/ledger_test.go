@@ -52,7 +52,7 @@ func TestLedgerFindsTwoHoldersAtOnce(t *testing.T) {
 	require.Len(t, l.violations, 1)
 	assert.Contains(t, l.violations[0], "double holder")
 	l.confirm(4*second, "a", 3*second)
-	assert.Len(t, l.violations, 1, "told once")
+	assert.Len(t, l.violations, 1, "one event is reported")
 }
 
 // A holder whose lock was stolen before it could report its lease has the lower token.
@@ -172,7 +172,7 @@ func TestLostSavesAreFound(t *testing.T) {
 	require.Len(t, a.violations, 1)
 	assert.Contains(t, a.violations[0], "ann:2")
 	a.loaded("doc", "ben", 4, "ann:1\nben:1\nben:1\n")
-	assert.Len(t, a.violations, 2, "a line twice")
+	assert.Len(t, a.violations, 2, "the same line is in the list twice")
 }
 
 func TestLedgerFindsLateWrites(t *testing.T) {
@@ -189,7 +189,7 @@ func TestLedgerFindsLateWrites(t *testing.T) {
 	assert.Empty(t, a.violations)
 	a.loaded("doc", "ann", 3, "ann:late\n")
 	a.read("doc", "ben", "ann:late\n")
-	require.Len(t, a.violations, 1, "told once")
+	require.Len(t, a.violations, 1, "one event is reported")
 	assert.Contains(t, a.violations[0], "ann:late")
 }
 

@@ -63,7 +63,7 @@ func TestSoak(t *testing.T) {
 	}
 	r.finish()
 	assert.Empty(t, r.checker.found())
-	assert.True(t, r.checker.counted(10, 1), "hardly anything was done")
+	assert.True(t, r.checker.counted(10, 1), "too few operations were done")
 }
 
 // The checker detects what it is for: a lock that grants to several, a lost save, and a token that still counts.

@@ -117,7 +117,7 @@ func TestEndedLeaseAsInEtcd(t *testing.T) {
 		_, together := s.CommitEach(t.Context(), []kv.Txn{bound, {Then: []kv.Op{kv.Put("other", nil)}}})
 		other := kv.Txn{If: []kv.Cond{kv.Exists("bound")}, Then: bound.Then}
 		result, err := s.Commit(t.Context(), other)
-		require.NoError(t, err, "a list that does not run needs no lease")
+		require.NoError(t, err, "a list of operations that is not carried out needs no lease")
 		keys, err := s.Keys(t.Context(), "")
 		require.NoError(t, err)
 		answers[i] = fmt.Sprint(alone, together, result.Held, keys)

@@ -21,6 +21,6 @@ func TestTicketsAtOnePlace(t *testing.T) {
 			assert.False(t, g.Ahead("c").Free())
 			g.Leave(id)
 		}
-		assert.True(t, g.Ahead("c").Free(), "nothing is left of those that went")
+		assert.True(t, g.Ahead("c").Free(), "participants that left leave nothing")
 	}
 }

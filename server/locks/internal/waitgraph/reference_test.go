@@ -150,7 +150,7 @@ func (r *run) join(w Want) {
 	locked := r.world.deadlocked()
 	e := r.check(t.Owner, locked)
 	if len(locked) > 0 {
-		require.Equal(r.t, []*Ticket{t}, e.Doomed, "whoever closes a deadlock is its one victim")
+		require.Equal(r.t, []*Ticket{t}, e.Doomed, "the request that closes a cycle is its only victim")
 	}
 }
 
@@ -211,7 +211,7 @@ func (r *run) looks() {
 		}
 	}
 	for _, t := range r.world.tickets {
-		require.False(r.t, r.world.free(t), "nobody rang %+v", *t)
+		require.False(r.t, r.world.free(t), "a waiter that may go ahead was not notified: %+v", *t)
 	}
 }
 
@@ -246,7 +246,7 @@ func (r *run) finish() {
 				progress = true
 			}
 		}
-		require.True(r.t, progress, "nobody goes on: %s", r)
+		require.True(r.t, progress, "no owner makes progress: %s", r)
 	}
 }
 
