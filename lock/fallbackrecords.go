@@ -16,7 +16,7 @@ const claimLimit = 3 * time.Second
 // there is more than one grant in a millisecond. The fallback Records know only the clock, and let the same time pass.
 const maxLead = 2 * time.Millisecond
 
-// NearClock returns Records whose tokens are at most two milliseconds ahead of the clock when their Claim returns, unless it is coarse. The
+// NearClock returns Records whose tokens are at most two milliseconds ahead of the clock when their Claim returns, unless the clock is coarse. The
 // clients of a file need them if other clients use [WithFallback] beside them.
 func NearClock(r Records, clock *WallTokens) Records { return nearClock{r, clock} }
 
@@ -34,18 +34,18 @@ func (n nearClock) Claim(ctx context.Context, r Record, stolen bool) (int64, err
 	return token, err
 }
 
-// WithFallback returns Records for leases whose lock does not depend on them. They use best, and spare for a lease whose
+// WithFallback returns Records for leases whose lock does not depend on them. They use best, and fallback for a lease whose
 // Claim fails there, except with ErrDenied alone, or takes longer than three seconds or half its TTL. Such a lease has no record. warn, unless nil,
 // is then called with the reason; it must not block. Tokens rise from lease to lease, whichever of the two they come
-// from: those of best are not far ahead of the clock, and those of spare begin behind them.
-func WithFallback(best Records, spare *WallTokens, warn func(error)) Records {
-	return &fallbackRecords{best: NearClock(best, spare), spare: spare, warn: warn, leases: make(map[string]bool)}
+// from: those of best are not far ahead of the clock, and those of fallback begin behind them.
+func WithFallback(best Records, fallback *WallTokens, warn func(error)) Records {
+	return &fallbackRecords{best: NearClock(best, fallback), fallback: fallback, warn: warn, leases: make(map[string]bool)}
 }
 
 type fallbackRecords struct {
-	best  Records
-	spare *WallTokens
-	warn  func(error)
+	best     Records
+	fallback *WallTokens
+	warn     func(error)
 
 	mu     sync.Mutex
 	leases map[string]bool // the leases that the fallback serves
@@ -66,21 +66,21 @@ func (s *fallbackRecords) Claim(ctx context.Context, r Record, stolen bool) (int
 	s.mu.Lock()
 	s.leases[r.LeaseID] = true
 	s.mu.Unlock()
-	if err := s.spare.pass(ctx, s.spare.now()+maxLead.Milliseconds()); err != nil {
+	if err := s.fallback.pass(ctx, s.fallback.now()+maxLead.Milliseconds()); err != nil {
 		return 0, err
 	}
-	return s.spare.Claim(ctx, r, stolen)
+	return s.fallback.Claim(ctx, r, stolen)
 }
 
 // limit ends a claim after two halves of its limit. After a freeze, the first half is over at once, and the claim has the
 // second one to end: the records of a page that was frozen are not unreadable.
 func (s *fallbackRecords) limit(ctx context.Context, end context.CancelCauseFunc, half time.Duration) {
 	for passed := time.Duration(0); passed < 2*half; {
-		begun := s.spare.Clock.Now()
+		begun := s.fallback.Clock.Now()
 		if wait.For(ctx, half) != nil {
 			return
 		}
-		passed += min(half, s.spare.Clock.Now().Since(begun))
+		passed += min(half, s.fallback.Clock.Now().Since(begun))
 	}
 	end(errNoAnswer)
 }
@@ -88,7 +88,7 @@ func (s *fallbackRecords) limit(ctx context.Context, end context.CancelCauseFunc
 // Renew implements [Records].
 func (s *fallbackRecords) Renew(ctx context.Context, r Record) error {
 	if s.serves(r) {
-		return s.spare.Renew(ctx, r)
+		return s.fallback.Renew(ctx, r)
 	}
 	return s.best.Renew(ctx, r)
 }
@@ -112,7 +112,7 @@ func (s *fallbackRecords) Remove(ctx context.Context, r Record) error {
 		defer stop()
 		_ = s.best.Remove(ctx, r)
 	}()
-	return s.spare.Remove(ctx, r)
+	return s.fallback.Remove(ctx, r)
 }
 
 func (s *fallbackRecords) serves(r Record) bool {

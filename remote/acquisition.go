@@ -56,7 +56,7 @@ func (l *client) acquire(ctx context.Context, limit time.Duration, a *acquisitio
 			a.unheard = a.unheard || !unsent(err)
 			return reply, err
 		}
-		l.settle(ctx)
+		l.confirmEnds(ctx)
 		switch {
 		case reply.Status == statusOK && reply.Ticket != a.ticket:
 			return Reply{}, l.outdated()
@@ -138,9 +138,9 @@ func (l *client) endLater(ticket string, limit time.Duration) {
 	l.unconfirmed.until[ticket] = time.Now().Add(limit)
 }
 
-// settle informs a server that answers again about the acquisitions that have ended meanwhile, of all at the same time: the
+// confirmEnds informs a server that answers again about the acquisitions that have ended meanwhile, of all at the same time: the
 // server may be slow, and what it has just granted must not expire meanwhile.
-func (l *client) settle(ctx context.Context) {
+func (l *client) confirmEnds(ctx context.Context) {
 	l.unconfirmed.mu.Lock()
 	open := l.unconfirmed.until
 	l.unconfirmed.until = nil

@@ -365,7 +365,7 @@ func (t *Table) replace(ctx context.Context, r Request, claims []storedLease) (b
 func (t *Table) clearOverdue(ctx context.Context, claims []storedLease) (bool, error) {
 	cleared := false
 	for _, s := range claims {
-		ended, err := t.settle(ctx, s)
+		ended, err := t.endIfDue(ctx, s)
 		if err != nil {
 			return false, err
 		}

@@ -63,9 +63,9 @@ func (t *Table) Expire(ctx context.Context, d Due) (bool, error) {
 // heardWithin limits how long a request waits for this server's view to catch up with the store.
 const heardWithin = 5 * time.Second
 
-// settle ends a lease if its time is up, and reports whether it did. If this server's view does not show in time that
-// another server extended or ended the lease, settle fails with [kv.ErrUnavailable].
-func (t *Table) settle(ctx context.Context, s storedLease) (bool, error) {
+// endIfDue ends a lease if its time is up, and reports whether it did. If this server's view does not show in time that
+// another server extended or ended the lease, endIfDue fails with [kv.ErrUnavailable].
+func (t *Table) endIfDue(ctx context.Context, s storedLease) (bool, error) {
 	due, ok := t.overdue(s)
 	if !ok {
 		return false, nil

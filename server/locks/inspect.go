@@ -36,7 +36,7 @@ func (t *Table) At(ctx context.Context, p Path) (Lease, int64, error) {
 func (t *Table) alive(ctx context.Context, claims []storedLease) ([]storedLease, error) {
 	var list []storedLease
 	for _, s := range claims {
-		ended, err := t.settle(ctx, s)
+		ended, err := t.endIfDue(ctx, s)
 		if err != nil {
 			return nil, err
 		}

@@ -42,7 +42,7 @@ func (t *Table) releaseSeen(ctx context.Context, s storedLease, seen bool) (bool
 	if !seen {
 		return false, nil
 	}
-	if over, err := t.settle(ctx, s); over || err != nil {
+	if over, err := t.endIfDue(ctx, s); over || err != nil {
 		return false, err
 	}
 	ended, err := t.endAcquisition(ctx, s)

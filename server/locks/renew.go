@@ -40,7 +40,7 @@ func (s storedLease) bears(token int64) bool { return token == 0 || token == s.t
 
 // extend sets the heartbeat if the lease still exists.
 func (t *Table) extend(ctx context.Context, s storedLease) (Lease, error) {
-	if ended, err := t.settle(ctx, s); ended || err != nil {
+	if ended, err := t.endIfDue(ctx, s); ended || err != nil {
 		return Lease{}, cmp.Or(err, ErrNotFound)
 	}
 	expires := time.Now().Add(s.ttl())
@@ -135,7 +135,7 @@ func (t *Table) readOwn(ctx context.Context, key, holder string) (storedLease, e
 		return storedLease{}, ErrNotFound
 	}
 	s := storedLease{c, key, e.Created}
-	if ended, err := t.settle(ctx, s); ended || err != nil {
+	if ended, err := t.endIfDue(ctx, s); ended || err != nil {
 		return storedLease{}, cmp.Or(err, ErrNotFound)
 	}
 	if c.Holder != holder {

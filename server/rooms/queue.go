@@ -140,16 +140,16 @@ func (q *queue) commit(jobs []*job) (done, told int) {
 			continue
 		}
 		if err != nil {
-			return settle(jobs[:n], 0, known(err)), 0
+			return finish(jobs[:n], 0, known(err)), 0
 		}
 		if result.Held {
-			return settle(jobs[:n], result.Revision, nil), x.told
+			return finish(jobs[:n], result.Revision, nil), x.told
 		}
 		q.conflict()
 		select {
 		case <-time.After(pause.NextBackOff()):
 		case <-ctx.Done():
-			return settle(jobs[:n], 0, errUnavailable), 0
+			return finish(jobs[:n], 0, errUnavailable), 0
 		}
 	}
 }
@@ -175,8 +175,8 @@ func gather(x *txn, jobs []*job) int {
 	return len(jobs)
 }
 
-// settle stores the outcome in every job that has no error of its own.
-func settle(jobs []*job, revision int64, err error) int {
+// finish stores the outcome in every job that has no error of its own.
+func finish(jobs []*job, revision int64, err error) int {
 	for _, j := range jobs {
 		if j.err == nil {
 			j.revision, j.err = revision, err
