@@ -110,7 +110,7 @@ func (l *Layout) takeOver(ctx context.Context, own indexName) error {
 	}
 	base, err := l.salvage(ctx, slices.DeleteFunc(names, func(n indexName) bool { return n == own }))
 	if err != nil {
-		return asError(err, CodeWriteFailed, "what was saved before could not be read")
+		return asError(err, CodeWriteFailed, "the saved content could not be read")
 	}
 	name, err := l.put(ctx, encodeIndex(base))
 	if err == nil {

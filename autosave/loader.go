@@ -65,7 +65,7 @@ func (l *loader) find(ctx context.Context) (found loaded, err error) {
 	case err != nil && found.unfenced != nil:
 		return found, found.unfenced
 	case err != nil:
-		return found, asError(err, CodeReadFailed, "what was saved could not be listed")
+		return found, asError(err, CodeReadFailed, "the history could not be listed")
 	}
 	found.marked = l.changes.count()
 	_, saved := current(r.all)
@@ -163,7 +163,7 @@ func (l *loader) reconcile(ctx context.Context, r *reconciler, found *loaded, di
 			return err
 		}
 		if err != nil {
-			r.waiting, r.trouble = listed, asError(err, CodeWriteFailed, "what this page has could not be saved; the drafts of other pages wait")
+			r.waiting, r.trouble = listed, asError(err, CodeWriteFailed, "the text of this page could not be saved, so the drafts of other pages wait")
 			return nil
 		}
 		found.own = &g

@@ -85,7 +85,7 @@ func (c *Config) seal(ctx context.Context, cause Cause) (*Draft, error) {
 	var d *Draft
 	err := answered(ctx, CodeWriteFailed, theDrafts, func(ctx context.Context) (err error) { d, err = c.Drafts.Seal(ctx, cause); return err })
 	if err != nil {
-		return nil, asError(err, CodeWriteFailed, "what this page has could not be stored as a draft")
+		return nil, asError(err, CodeWriteFailed, "the text of this page could not be stored as a draft")
 	}
 	return d, nil
 }

@@ -201,7 +201,7 @@ var errUnknownOutcome = errors.New("it is not known whether a draft was saved")
 func (r *reconciler) afterFailure(ctx context.Context, d Draft, lineage string, failed error) (Generation, error) {
 	all, err := r.Store.List(ctx)
 	if err != nil {
-		return Generation{}, &Error{Code: CodeReadFailed, Operation: OpRead, Detail: "what was saved could not be listed", Err: errors.Join(errUnknownOutcome, err)}
+		return Generation{}, &Error{Code: CodeReadFailed, Operation: OpRead, Detail: "the history could not be listed", Err: errors.Join(errUnknownOutcome, err)}
 	}
 	if g, saved := current(all); saved && g.Draft == lineage && g.Number == d.Number {
 		return g, nil
@@ -273,7 +273,7 @@ func (r *reconciler) load(ctx context.Context) error {
 			break
 		}
 		if !errors.Is(err, ErrCorrupted) {
-			return asError(err, CodeReadFailed, "what was saved could not be read")
+			return asError(err, CodeReadFailed, "the saved content could not be read")
 		}
 		if now.damage == nil {
 			now.damage = err

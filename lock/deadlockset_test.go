@@ -122,7 +122,7 @@ func TestOwnerThatHoldsAllSlotsWaitsForItself(t *testing.T) {
 	})
 }
 
-// Two probes of one initiator travel at the same time among waiters in a circle. Each of them is passed on once.
+// Two probes of one initiator travel at the same time among waiters in a cycle. Each of them is passed on once.
 func TestProbesArePassedOnOnce(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		air := locktest.NewNetwork()

@@ -132,7 +132,7 @@ func (h *heldLease) write(l Lease, limit time.Duration) (interrupted bool, err e
 	defer stop()
 	written := make(chan error, 1)
 	go func() {
-		written <- endWithin(ctx, limit, func(ctx context.Context) error { return h.records.Renew(ctx, h.record(l)) })
+		written <- boundedErr(ctx, limit, func(ctx context.Context) error { return h.records.Renew(ctx, h.record(l)) })
 	}()
 	select {
 	case err := <-written:
@@ -216,7 +216,7 @@ func (h *heldLease) giveUp() error {
 	h.close(errReleased)
 	lease := h.snapshot()
 	h.emit(Event{Type: EventReleaseRequested, Lease: &lease})
-	unlocked := endWithin(context.Background(), answerLimit, h.grant.Release)
+	unlocked := boundedErr(context.Background(), answerLimit, h.grant.Release)
 	err := joined(unlocked, h.removeRecord(lease))
 	if err == nil {
 		h.emit(Event{Type: EventReleased})
@@ -235,7 +235,7 @@ func (h *heldLease) removeRecord(l Lease) error {
 	if h.unrecorded {
 		return nil
 	}
-	return endWithin(context.Background(), answerLimit, func(ctx context.Context) error {
+	return boundedErr(context.Background(), answerLimit, func(ctx context.Context) error {
 		return h.records.Remove(ctx, h.record(l))
 	})
 }

@@ -53,7 +53,7 @@ func (p *pendingRequest) abandon() {
 
 // giveBack releases a grant that becomes nobody's lease.
 func (m *Manager) giveBack(g Grant) {
-	_ = endWithin(context.Background(), answerLimit, g.Release)
+	_ = boundedErr(context.Background(), answerLimit, g.Release)
 }
 
 // tidy runs f to its end on a goroutine of the manager and waits for it as long as ctx lasts, so that a mechanism that
@@ -89,8 +89,8 @@ func bounded[T any](ctx context.Context, limit time.Duration, f func(context.Con
 	}
 }
 
-// endWithin is bounded for a function that only returns an error.
-func endWithin(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
+// boundedErr is bounded for a function that only returns an error.
+func boundedErr(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
 	_, err := bounded(ctx, limit, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
 	return err
 }

@@ -110,7 +110,7 @@ func (f *Files) Write(ctx context.Context, folder, name string, content []byte) 
 func noRoom(err error) error {
 	if errors.Is(err, errShort) || isNamed(err, noQuota) {
 		return &autosave.Error{Code: autosave.CodeQuota, Err: err,
-			Detail: "the storage of this site is full; what was saved before stays, and it is tried again"}
+			Detail: "the storage of this site is full; the saved content stays, and the page tries again"}
 	}
 	return err
 }

@@ -100,7 +100,7 @@ func (l *client) ask(ctx context.Context, t target, a *acquisition) (Reply, erro
 		case passing(reply, err):
 		case reply.Error == "deadlock" && t.nested:
 			return reply, &lock.Error{Code: lock.CodeDeadlock, Operation: lock.OpAcquire, Resource: l.resource,
-				Detail: "it and others on other machines waited for each other, and it began last; release what you hold"}
+				Detail: "it and others on other machines waited for each other: release what you hold"}
 		case reply.Status != statusConflict && reply.Status != statusTimeout:
 			return reply, refused(lock.OpAcquire, reply)
 		case t.ifAvailable:

@@ -138,7 +138,7 @@ func unsaved(r Reply, err error) error {
 	e := &autosave.Error{Code: autosave.CodeWriteFailed, Operation: autosave.OpSave, Err: err}
 	switch {
 	case r.Status == statusFull:
-		e.Code, e.Detail = autosave.CodeQuota, "the server has no room; what was saved before stays"
+		e.Code, e.Detail = autosave.CodeQuota, "the server has no room; the saved content stays"
 	case passing(r, err):
 		e.Detail, e.Err = "the server could not be told; it is tried again", unanswered(r, err)
 	case r.Error == "stale_save":

@@ -299,7 +299,7 @@ func (b *browser) lock(ctx context.Context, r *leased) (remote.Reply, error) {
 	limit := time.Now().Add(r.wait)
 	for in := n.blockers(r); len(in) > 0 || n.ahead(r); in = n.blockers(r) {
 		switch {
-		case n.circle && r.wait > 0:
+		case n.cycle && r.wait > 0:
 			return remote.Reply{Status: 409, Error: "deadlock", Message: "Waiting would never end."}, nil
 		case !time.Now().Before(limit):
 			return b.denial(r, in), nil

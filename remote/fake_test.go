@@ -27,7 +27,7 @@ type internet struct {
 	broken  chan struct{}    // closed when waiting requests are disconnected
 	down    bool
 	silent  bool            // no answer comes, until the request is abandoned
-	circle  bool            // every waiter gets the answer that it waits in a cycle
+	cycle   bool            // every waiter gets the answer that it waits in a cycle
 	refuse  remote.Reply    // if Status is set, the answer to everything
 	users   map[string]bool // the tokens of users; nil: there are no users
 	// refuseReading and refuseSaving, if Status is set, are the answers to requests that read or write the content.

@@ -135,7 +135,7 @@ func TestPlaceWithinBlockingLease(t *testing.T) {
 func TestCycleThatServerFinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
-		n.circle = true
+		n.cycle = true
 		a, b := open(t, n, locktest.NewSpace(), "A", "a"), open(t, n, locktest.NewSpace(), "B", "b")
 		theirs, ours := b.acquire(at("x")), a.acquire(at("y"))
 		_, err := a.Acquire(lock.Within(context.Background(), ours), waits(at("x")))
@@ -146,7 +146,7 @@ func TestCycleThatServerFinds(t *testing.T) {
 		sleep(time.Minute)
 		assert.Empty(t, waiting)
 		n.mu.Lock()
-		n.circle = false
+		n.cycle = false
 		n.mu.Unlock()
 		b.release(theirs)
 		require.NoError(t, <-waiting)

@@ -108,7 +108,7 @@ func TestAnAbandonedLockGoesToTheFirstInLine(t *testing.T) {
 	assert.Less(t, time.Since(start), r.TTL+locks.Backstop, "a notification came before the backstop")
 }
 
-func TestACircleEndsAtItsYoungest(t *testing.T) {
+func TestACycleHasOneVictim(t *testing.T) {
 	store := kvtest.Open(t)
 	tables := []*locks.Table{open(t, store), open(t, kvtest.Again(t, store)), open(t, kvtest.Again(t, store))}
 	for name, n := range map[string]int{"two": 2, "three": 3} {

@@ -17,8 +17,8 @@ func (g *Graph) Check(name string) (e Effects) {
 	if o == nil || len(o.waiting) == 0 {
 		return e
 	}
-	circle := g.circle(name)
-	if len(circle) == 0 {
+	members := g.cycleThrough(name)
+	if len(members) == 0 {
 		return e
 	}
 	if len(o.held) > 0 {
@@ -30,8 +30,8 @@ func (g *Graph) Check(name string) (e Effects) {
 			}
 		}
 	}
-	circle[name] = true
-	for member := range circle {
+	members[name] = true
+	for member := range members {
 		if g.Holds(member) {
 			for t := range g.owners[member].waiting {
 				e.Look = append(e.Look, t)
@@ -71,9 +71,9 @@ func (g *Graph) blockedInLine(t *Ticket, counts func(owner string) bool) bool {
 // firstBudget is how many edges each of the two searches may see before the other one continues.
 const firstBudget = 64
 
-// circle returns the owners that wait for an owner, if the owner may wait for one of them. Otherwise it returns
+// cycleThrough returns the owners that wait for an owner, if the owner may wait for one of them. Otherwise it returns
 // nothing.
-func (g *Graph) circle(name string) map[string]bool {
+func (g *Graph) cycleThrough(name string) map[string]bool {
 	for budget := firstBudget; ; budget *= 4 {
 		if reaches, done := g.reachesItself(name, budget); done && !reaches {
 			return nil
