@@ -110,7 +110,8 @@ var maxMissed = 1000
 // missed returns the revisions of a document's events after a revision, the newest first. It reads them one by one, because etcd delays all
 // writes while it looks for the past of a watch. known is false if there are too many, or if there may be others before the key was made.
 func (h *Hub) missed(ctx context.Context, last kv.Entry, after int64) (revisions []int64, known bool, err error) {
-	if _, err := h.store.GetAt(ctx, last.Key, max(after, 1)); err != nil {
+	former, err := h.store.GetAt(ctx, last.Key, max(after, 1))
+	if err != nil {
 		return nil, false, err
 	}
 	for e := last; e.Modified > after; {
@@ -119,7 +120,8 @@ func (h *Hub) missed(ctx context.Context, last kv.Entry, after int64) (revisions
 		}
 		if e.Created == e.Modified {
 			list := decode(e)
-			return revisions, len(list) > 0 && list[0].Type == Locked, nil // a lock is the first event of a name
+			// A lock is the first event of a name, unless the document had events and was deleted.
+			return revisions, !former.Found() && len(list) > 0 && list[0].Type == Locked, nil
 		}
 		if e, err = h.store.GetAt(ctx, last.Key, e.Modified-1); err != nil {
 			return nil, false, err
