@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"net/http"
 	"net/url"
@@ -82,7 +83,8 @@ func (o PutOptions) header() map[string]string {
 // transaction that writes. Of two writes or deletions of one client under one lease the one that began later stays, in whatever order they arrive.
 //
 // It fails with [ErrStaleToken] and [ErrNotHolder] where the lease has ended, with [ErrStaleSave], with [ErrPrecondition], with
-// [ErrTooLarge] and [ErrStoreFull]; then nothing was written. After [ErrUnreachable] and [ErrAborted] it may have been.
+// [ErrTooLarge] and [ErrStoreFull]; then nothing was written. After [ErrUnreachable] and [ErrAborted] it may have been. If an attempt had no
+// answer and a later one was refused, the error matches [ErrUnreachable] and the refusal.
 func (c *Client) Put(ctx context.Context, f Fence, id string, data []byte, o PutOptions) (Info, error) {
 	path, err := documentPath("write", id, "/content")
 	if err != nil {
@@ -91,7 +93,7 @@ func (c *Client) Put(ctx context.Context, f Fence, id string, data []byte, o Put
 	header := o.header()
 	header["Content-Type"] = "application/octet-stream"
 	header["Holdfast-Save"] = c.save()
-	answer, err := c.do(ctx, call{method: http.MethodPut, path: path, session: f.Session, token: f.Token, header: header, body: data, limit: contentLimit})
+	answer, err := c.change(ctx, call{method: http.MethodPut, path: path, session: f.Session, token: f.Token, header: header, body: data, limit: contentLimit})
 	info := Info{Token: f.Token, Size: int64(len(data))}
 	if err == nil {
 		err = answer.decode(&info)
@@ -100,6 +102,21 @@ func (c *Client) Put(ctx context.Context, f Fence, id string, data []byte, o Put
 		return Info{}, named(err, "write", "the document "+id)
 	}
 	return info, nil
+}
+
+// change sends a request that changes a content. The refusal of one attempt does not tell what an earlier one without an answer has done.
+func (c *Client) change(ctx context.Context, r call) (reply, error) {
+	unheard := false
+	answer, err := c.until(ctx, time.Now().Add(c.config.Patience), func() (reply, error) {
+		answer, err := c.try(ctx, r)
+		_, again := mayPass(err)
+		unheard = unheard || again && !errors.Is(err, &Error{Code: rateLimited})
+		return answer, err
+	})
+	if _, again := mayPass(err); err != nil && unheard && !again && !errors.Is(err, ErrAborted) {
+		err = &Error{Code: ErrUnreachable.Code, Message: "one attempt had no answer, so it may have been done; the next one was refused", Err: err}
+	}
+	return answer, err
 }
 
 // save names the next write of this client.
@@ -113,7 +130,7 @@ func (c *Client) Delete(ctx context.Context, f Fence, id string, o PutOptions) e
 	if err != nil {
 		return err
 	}
-	send := c.do
+	send := c.change
 	if f.Session == "" {
 		f.Session, send = c.owners.base, c.try
 	}

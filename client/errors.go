@@ -66,7 +66,7 @@ var remedies = map[string]string{
 	"unexpected_answer":  "Check that the URL is that of a Holdfast server.",
 	"wrong_host":         "Use a name that the server knows, or add this one with --host.",
 	"too_large":          "Ask the operator about --max-content.",
-	"rate_limited":       "Send fewer requests.",
+	rateLimited:          "Send fewer requests.",
 	"lock_not_found":     "Acquire it first.",
 	"not_locked_by_user": "Acquire it first.",
 }

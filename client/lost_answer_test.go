@@ -10,13 +10,19 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 )
 
-// losing loses the next answer to a request with that method.
-type losing struct{ method atomic.Pointer[string] }
+// losing loses the next answer to a request with that method, and then calls lost, if it is not nil.
+type losing struct {
+	method atomic.Pointer[string]
+	lost   func()
+}
 
 func (l *losing) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := http.DefaultTransport.RoundTrip(r)
 	if m := l.method.Load(); err == nil && m != nil && *m == r.Method && l.method.CompareAndSwap(m, nil) {
 		_ = response.Body.Close()
+		if l.lost != nil {
+			l.lost()
+		}
 		return nil, errCut
 	}
 	return response, err
@@ -35,4 +41,34 @@ func TestBreakWhoseAnswerIsLost(t *testing.T) {
 	require.ErrorIs(t, l.Renew(t.Context()), client.ErrLost)
 	require.ErrorIs(t, l.Release(t.Context()), client.ErrLost)
 	require.ErrorIs(t, root.BreakLease(t.Context(), l.ID(), "again"), client.ErrLockNotFound)
+}
+
+// The answer to a write or a deletion is lost, and the lock ends before the client repeats the request. The server refuses that one and has
+// carried out the first one, so the client does not say that nothing was done.
+func TestChangeWhoseAnswerIsLostWithTheLock(t *testing.T) {
+	t.Parallel()
+	s, network := startWithUsers(t), &losing{}
+	ann, root := s.client(t, client.Config{Key: "ann-key", HTTP: &http.Client{Transport: network}}), s.as(t, "root")
+	network.lost = func() { _ = root.Break(t.Context(), "plan", "urgent") }
+	put := func(l *client.Lease) error {
+		_, err := ann.Put(t.Context(), l.Fence(), "plan", []byte("text"), client.PutOptions{})
+		return err
+	}
+	l := acquire(t, ann, client.Request{Document: "plan"})
+	network.next(http.MethodPut)
+	err := put(l)
+	require.ErrorIs(t, err, client.ErrUnreachable)
+	require.ErrorIs(t, err, client.ErrStaleToken)
+	content, err := root.Get(t.Context(), "plan", client.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "text", string(content.Data))
+
+	l = acquire(t, ann, client.Request{Document: "plan"})
+	network.next(http.MethodDelete)
+	err = ann.Delete(t.Context(), l.Fence(), "plan", client.PutOptions{})
+	require.ErrorIs(t, err, client.ErrUnreachable)
+	require.ErrorIs(t, err, client.ErrStaleToken)
+	_, err = root.Get(t.Context(), "plan", client.GetOptions{})
+	require.ErrorIs(t, err, client.ErrNotFound)
+	require.NotErrorIs(t, put(l), client.ErrUnreachable, "every attempt was answered")
 }

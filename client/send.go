@@ -168,6 +168,9 @@ func read(response *http.Response, body []byte) (reply, error) {
 	return reply{}, failed
 }
 
+// rateLimited is the code for a request that was refused unread.
+const rateLimited = "rate_limited"
+
 // mayPass reports whether the same request may succeed later, and how long the server asks to wait for that.
 func mayPass(err error) (later time.Duration, ok bool) {
 	var e *Error
@@ -178,7 +181,7 @@ func mayPass(err error) (later time.Duration, ok bool) {
 	switch {
 	case e.Code == ErrUnreachable.Code:
 		return 0, !errors.As(e.Err, &certificate)
-	case e.Code == "rate_limited":
+	case e.Code == rateLimited:
 		return e.retryAfter, true
 	}
 	switch e.Status {
