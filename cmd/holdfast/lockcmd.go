@@ -112,6 +112,7 @@ func (o *lockOptions) guarded(ctx context.Context, use call, lease *client.Lease
 			lost, late = nil, time.After(o.grace)
 		case <-late:
 			kill(syscall.SIGKILL)
+			late = nil
 		}
 	}
 }
