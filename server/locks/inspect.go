@@ -59,19 +59,30 @@ func (t *Table) HolderOf(ctx context.Context, id string) (string, error) {
 	return s.Holder, err
 }
 
-// HolderOfTicket returns the first owner that has a lease or a place in the queue under this ticket, or "".
+// HolderOfTicket returns the first owner that has a lease or a place in the queue under this ticket, or "". It reads many owners at once: a
+// client may have hundreds of ids.
 func (t *Table) HolderOfTicket(ctx context.Context, name string, owners []string) (string, error) {
-	for _, owner := range owners {
-		t.mirror.mu.Lock()
-		granted := len(t.mirror.asked[askedKey(claim{Holder: owner, Ticket: name})]) > 0
-		t.mirror.mu.Unlock()
-		if granted {
-			return owner, nil
+	for some := range slices.Chunk(owners, kv.MaxOps) {
+		var reads []kv.Op
+		for _, owner := range some {
+			reads = append(reads, kv.Read(stubKey(owner, name)))
 		}
-		stub, _, err := t.store.Get(ctx, stubKey(owner, name))
-		if err != nil || stub.Found() {
-			return owner, err
+		result, err := t.store.Commit(ctx, kv.Txn{Then: reads})
+		if err != nil {
+			return "", err
+		}
+		for i, owner := range some {
+			if len(result.Reads[i]) > 0 || t.mirror.grantedTo(owner, name) {
+				return owner, nil
+			}
 		}
 	}
 	return "", nil
+}
+
+// grantedTo reports whether an owner has a lease under a ticket, as far as this server knows.
+func (m *mirror) grantedTo(owner, ticket string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.asked[askedKey(claim{Holder: owner, Ticket: ticket})]) > 0
 }
