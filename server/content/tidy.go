@@ -143,7 +143,8 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return cmp.Or(err, failed)
 }
 
-// Left reports whether a write has failed since the last call whose blob only Sweep can delete: its transaction may have named the blob.
+// Left reports whether a write has failed since the last call whose blob only Sweep can delete: its transaction may have named the blob, or
+// the blob may have come after its deletion.
 func (s *Store) Left() bool { return s.left.Swap(false) }
 
 // markSwept marks a blob that no transaction has named, so that each later transaction that names it fails. The blob may be new although it

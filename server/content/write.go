@@ -212,7 +212,11 @@ func (w *write) put(ctx context.Context, digest string) error {
 	}
 	save := newSave(now)
 	w.d = description{Save: save, Blob: digest + "-" + save, Saved: now.UnixMilli()}
-	return w.Blobs.Put(ctx, w.d.Blob, w.data)
+	err := w.Blobs.Put(ctx, w.d.Blob, w.data)
+	if err != nil && !errors.Is(err, blobs.ErrFull) {
+		w.left.Store(true) // a bucket may carry out the write after giveUp has deleted the blob
+	}
+	return err
 }
 
 // restore writes the blob again if it is gone after the transaction that names it. This process may have been suspended for so
