@@ -33,6 +33,7 @@ const (
 	lateInspectLimit = time.Second           // for repeating the question,
 	inspectRetries   = 5                     // so many times
 	noticeLimit      = 60 * time.Millisecond // for collecting the details of autosave:readonly
+	graceLimit       = time.Hour             // of the grace of another page
 	standbyLimit     = 10 * 365 * 24 * time.Hour
 )
 

@@ -77,7 +77,6 @@ func (s *Saver) answer(m Message) {
 		if s.handing != nil {
 			s.handing.cancel(m.Round)
 		}
-		s.letPass(m)
 	case EditAccepted, EditGranted, EditRefused, EditBusy, EditLeft, EditSilent:
 		if s.asking != nil && s.asking.round == m.Round {
 			s.asking.hear(m)
@@ -89,7 +88,6 @@ func (s *Saver) answer(m Message) {
 		if s.role == viewing {
 			s.named(m.Holder)
 		}
-		s.letPass(m)
 		if s.asking != nil {
 			s.asking.hear(m)
 		}

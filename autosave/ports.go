@@ -24,6 +24,10 @@ func (c *Config) editors(ctx context.Context, limit time.Duration) (found []lock
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	holders, _, _ := c.Locks.Inspect(ctx)
+	return c.inTheWay(holders)
+}
+
+func (c *Config) inTheWay(holders []lock.Holder) (found []lock.Holder) {
 	for _, h := range holders {
 		if keepsFromEditing(h, c.document()) && h.OwnerID != c.Locks.OwnerID() {
 			found = append(found, h)
@@ -37,6 +41,17 @@ func (c *Config) whoEdits(ctx context.Context, limit time.Duration) *lock.Holder
 		return &h
 	}
 	return nil
+}
+
+// awaited reports whether another page keeps this one from editing, or waits for that.
+func (c *Config) awaited(ctx context.Context) bool {
+	ctx, stop := context.WithTimeout(ctx, lateInspectLimit)
+	defer stop()
+	holders, waiters, _ := c.Locks.Inspect(ctx)
+	for _, w := range waiters {
+		holders = append(holders, lock.Holder{OwnerID: w.OwnerID, Mode: w.Mode, Paths: w.Paths})
+	}
+	return len(c.inTheWay(holders)) > 0
 }
 
 // snapshot returns the present content of the page, as bytes.

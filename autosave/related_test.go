@@ -26,6 +26,12 @@ func (w *world) document(name, path string) *page {
 	return p
 }
 
+// beside makes the prepared page a second document of the other page.
+func (p *page) beside(other *page) *page {
+	p.locks = func(autosave.Locks) autosave.Locks { return other.manager }
+	return p
+}
+
 // vetoes makes the page answer a request after a pause.
 func (p *page) vetoes(after time.Duration, answer error) (asked *[]time.Duration) {
 	asked = new([]time.Duration)

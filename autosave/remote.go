@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -80,26 +81,31 @@ func (s *Saver) preview(ctx context.Context, reason lock.ReadonlyReason, step fu
 
 // letPass goes behind another page of this browser that asks for the lock. The first waiting page of this browser also
 // waits at the other machine, and its request carries the question there. A page that asks for a document below this one
-// could not share the names around it with the editor while this page waits for them, so this page waits for the end of the handover.
+// could not share the names around it with the editor while this page waits for them. So this page waits until nobody edits or waits there,
+// at most for the time that the other page and the editor have.
 func (s *Saver) letPass(m Message) {
-	here, pause := s.config.document(), time.Duration(0)
-	switch {
-	case s.role != viewing || !s.queued || s.asking != nil:
-		return
-	case m.Kind != EditRequest: // that page edits now, or has given up
-		waited := len(s.passing)
-		if delete(s.passing, m.From); waited == 0 || len(s.passing) > 0 {
-			return
-		}
-	case m.Document != here && strings.HasPrefix(m.Document+"/", here+"/"):
-		pause = vetoLimit + handoverLimit + 2*DefaultGrace
-		s.passing[m.From] = true
-	case m.Document != here || s.config.remoteStore() == nil:
+	here, far := s.config.document(), s.config.remoteStore() != nil
+	below := m.Document != here && strings.HasPrefix(m.Document+"/", here+"/")
+	if s.role != viewing || !s.queued || s.asking != nil && far || !below && (m.Document != here || !far) {
 		return
 	}
 	s.stop()
 	s.enter(viewing)
-	s.lineUp(pause)
+	if !below {
+		s.lineUp(0)
+		return
+	}
+	s.queued = true
+	end := time.Now().Add(vetoLimit + 2*(handoverLimit+min(max(m.Grace, DefaultGrace), graceLimit)))
+	if end.After(s.passing) {
+		s.passing = end
+	}
+	end = s.passing
+	s.background(func(ctx context.Context, step func(func()) bool) {
+		for wait.For(ctx, lateInspectLimit) == nil && time.Until(end) > 0 && s.config.awaited(ctx) {
+		}
+		step(func() { s.lineUp(0) })
+	})
 }
 
 // queueRemotely makes a page without standby wait while it asks, so that its request can carry the question to another

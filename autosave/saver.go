@@ -95,7 +95,7 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 // newSaver returns a read-only Saver whose listener is called, and that does nothing else yet.
 func newSaver(c Config) *Saver {
 	s := &Saver{config: c, events: events{queue: inorder.New(), listener: c.Listener, shown: shown{phase: PhaseIdle}}, changes: changes{began: time.Now().Add(-1)}, adopted: newAdoptions(), wake: make(chan struct{}, 1),
-		inbox: make(chan func()), reads: make(chan struct{}, readsAtOnce), gone: make(chan struct{}), disposed: make(chan struct{}), tenure: tenure{verdict: make(chan struct{}), passing: make(map[string]bool), stop: func() {}},
+		inbox: make(chan func()), reads: make(chan struct{}, readsAtOnce), gone: make(chan struct{}), disposed: make(chan struct{}), tenure: tenure{verdict: make(chan struct{}), stop: func() {}},
 		timer: time.NewTimer(time.Hour), retries: retries{backoff: c.Retry, next: c.Retry.Delays()}}
 	s.life, s.end = context.WithCancel(context.Background())
 	go s.events.queue.Run()

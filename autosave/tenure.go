@@ -34,7 +34,7 @@ type tenure struct {
 	denied    bool               // of autosave:readonly and autosave:editable, the last one was readonly
 	telling   bool               // autosave:readonly is being prepared
 	queued    bool               // this page waits for the lock
-	passing   map[string]bool    // the owners whose requests this page lets pass
+	passing   time.Time          // until then this page lets the requests of other pages pass
 	departing int                // calls of Suspend and Dispose that are under way
 	stop      context.CancelFunc // ends the waiting or loading of this term
 	verdict   chan struct{}      // closed, and replaced, when it is known which page edits

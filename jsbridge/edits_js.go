@@ -3,6 +3,8 @@
 package jsbridge
 
 import (
+	"time"
+
 	"github.com/hack-pad/safejs"
 
 	"github.com/holdfast-dev/holdfast/autosave"
@@ -20,6 +22,7 @@ func (e Edits) Post(m autosave.Message) error {
 	o.Known("document", m.Document)
 	o.Known("detail", m.Detail)
 	o.Whole("question", int64(m.Question))
+	o.Whole("grace", m.Grace.Milliseconds())
 	o.Flag("force", m.Force)
 	if m.Kind == autosave.Edits {
 		o.Add("holder", EncodeHolder(m.Holder).JSON())
@@ -37,6 +40,7 @@ func (e Edits) Listen(handle func(autosave.Message)) (stop func(), err error) {
 			return
 		}
 		m.Question, m.Force = int(Number(data, "question")), flag(data, "force")
+		m.Grace = time.Duration(Number(data, "grace")) * time.Millisecond
 		if holder, err := data.Get("holder"); err == nil {
 			m.Holder = decodeHolder(holder)
 		}

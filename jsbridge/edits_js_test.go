@@ -28,7 +28,7 @@ func TestEditsReachOtherPages(t *testing.T) {
 	defer stop()
 	at := time.UnixMilli(1_700_000_000_000)
 	all := []autosave.Message{
-		{Kind: autosave.EditRequest, Round: "r", From: "a", Document: "//book/1", Force: true, Question: 2},
+		{Kind: autosave.EditRequest, Round: "r", From: "a", Document: "//book/1", Grace: time.Minute, Force: true, Question: 2},
 		{Kind: autosave.EditGranted, Round: "r", From: "a", Detail: "l", Question: 2},
 		{Kind: autosave.EditRefused, Round: "r", From: "a", Detail: "not now"},
 		{Kind: autosave.EditCancelled, Round: "r", From: "a"},
