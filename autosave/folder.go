@@ -77,17 +77,18 @@ func checkDocument(o lock.AcquireOptions) *Error {
 	return nil
 }
 
-// keepsFromEditing reports whether a holder keeps others from editing a document: it locks the document, or one around or below it.
-func keepsFromEditing(h lock.Holder, document string) bool {
+// keepsFromEditing reports whether a holder keeps others from editing a document: it locks the document, or one around or below it. Of the
+// leases of the page itself, only those below do: the page may take the document within one around it.
+func keepsFromEditing(h lock.Holder, document string, own bool) bool {
 	if h.Mode != lock.Exclusive {
 		return false
 	}
 	for _, path := range h.Paths {
-		if related(lock.Name("", path), document) {
+		if name := lock.Name("", path); related(name, document) && (!own || len(name) > len(document)) {
 			return true
 		}
 	}
-	return related(h.Excludes, document)
+	return !own && related(h.Excludes, document)
 }
 
 // related reports whether one of two documents equals the other one, or is around it. Their names are those of

@@ -19,7 +19,7 @@ const (
 // document is the name of the document.
 func (c *Config) document() string { return lock.Name("", c.Lock.Path) }
 
-// editors returns the other pages that keep this one from editing, the oldest first.
+// editors returns those that keep this page from editing, the oldest first.
 func (c *Config) editors(ctx context.Context, limit time.Duration) (found []lock.Holder) {
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
@@ -29,7 +29,7 @@ func (c *Config) editors(ctx context.Context, limit time.Duration) (found []lock
 
 func (c *Config) inTheWay(holders []lock.Holder) (found []lock.Holder) {
 	for _, h := range holders {
-		if keepsFromEditing(h, c.document()) && h.OwnerID != c.Locks.OwnerID() {
+		if keepsFromEditing(h, c.document(), h.OwnerID == c.Locks.OwnerID()) {
 			found = append(found, h)
 		}
 	}
