@@ -377,13 +377,24 @@ func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 			err = nil
 		case err == nil:
 			err = s.refusal()
-		case caller.Err() == nil && s.role == starting:
-			err = &Error{Code: CodeReadOnly, Detail: "the lock was not granted in time: another page holds or awaits a part of it", Err: context.Cause(ctx)}
-		case caller.Err() == nil:
-			err = late(ctx, CodeReadOnly, theStore)
-		case term != 0 && (s.term == term || s.role == loading && s.term == term+1):
-			s.stepBack(s.retries.lastErr, lateInspectLimit) // the page that lost the lock is in the queue by then
+		default:
+			err = s.giveUpTaking(caller, ctx, term, err)
 		}
 	})
+	return err
+}
+
+// giveUpTaking ends an attempt to take the lock when the caller or its time has ended, and returns the error for the caller. A page that has
+// the lock loads its content if only the time has ended.
+func (s *Saver) giveUpTaking(caller, ctx context.Context, term int64, err error) error {
+	if caller.Err() == nil {
+		if s.role != starting {
+			return late(ctx, CodeReadOnly, theStore)
+		}
+		err = &Error{Code: CodeReadOnly, Detail: "the lock was not granted in time: another page holds or awaits a part of it", Err: context.Cause(ctx)}
+	}
+	if term != 0 && (s.term == term || s.role == loading && s.term == term+1) {
+		s.stepBack(s.retries.lastErr, lateInspectLimit) // the page that lost the lock is in the queue by then
+	}
 	return err
 }

@@ -302,7 +302,8 @@ func TestHandoverPassesWaitersAround(t *testing.T) {
 	}
 }
 
-// A lease around a document is awaited, and no page lets the handover pass. The page that asks learns the reason.
+// A lease around a document is awaited, and no page lets the handover pass. The page that asks learns the reason. It takes nothing later: the
+// other page edits again.
 func TestHandoverThatWaitsTellsWhy(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.document("a", "book/1").open()
@@ -317,7 +318,10 @@ func TestHandoverThatWaitsTellsWhy(t *testing.T) {
 		err := b.RequestEdit(t.Context(), autosave.EditOptions{})
 		require.ErrorIs(t, err, autosave.ErrReadOnly)
 		require.ErrorContains(t, err, "another page holds or awaits a part of it")
+		a.typed("typed again")
+		stop()
 		w.sleep(time.Minute)
 		assert.False(t, a.ReadOnly())
+		assert.Empty(t, a.offered())
 	})
 }
