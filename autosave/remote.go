@@ -86,7 +86,7 @@ func (s *Saver) preview(ctx context.Context, reason lock.ReadonlyReason, step fu
 func (s *Saver) letPass(m Message) {
 	here, far := s.config.document(), s.config.remoteStore() != nil
 	below := m.Document != here && strings.HasPrefix(m.Document+"/", here+"/")
-	if s.role != viewing || !s.queued || s.asking != nil && far || !below && (m.Document != here || !far) {
+	if s.role != viewing || !s.queued || s.asking != nil && far || !below && !far {
 		return
 	}
 	s.stop()
