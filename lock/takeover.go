@@ -33,20 +33,26 @@ type suspect struct {
 	dark    bool          // no record can be read any more,
 	mute    bool          // no record was written, and nobody answers,
 	since   time.Duration // from then on
+	heard   time.Duration // when it last answered although the record had expired; 0: it never did
 }
 
 // read stores the record that a waiter has just read.
 func (s *suspect) read(r Record, now Instant) {
 	if !r.same(s.record) {
-		s.seen = now.Mono
+		s.seen, s.heard = now.Mono, 0
 	}
 	s.record = r
 }
 
 // left is how long the record stays valid: until it expires, and at most for its TTL after it was first seen. A record
-// that expires later than that was written before the wall clock was set back.
+// that expires later than that was written before the wall clock was set back. A holder that answers although the record has expired
+// has no record of its own, as on a full disk. It may have renewed its lease just before.
 func (s *suspect) left(now Instant) time.Duration {
-	return min(s.record.ExpiresAt.Add(expiryGrace).Sub(now.Wall), s.seen+s.record.validity()+expiryGrace-now.Mono)
+	left := min(s.record.ExpiresAt.Add(expiryGrace).Sub(now.Wall), s.seen+s.record.validity()+expiryGrace-now.Mono)
+	if s.heard != 0 {
+		left = max(left, s.heard+max(DefaultTTL, s.record.validity())+expiryGrace-now.Mono)
+	}
+	return left
 }
 
 // same reports whether both are one renewal of one lease.
@@ -120,11 +126,11 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 		return false, lookAgain
 	case s.dark: // the holder is asked meanwhile: a living one may be slow
 		left = s.since + s.patience() - now.Mono
-	case left > 0:
+	case left > 0 && s.heard == 0:
 		return false, min(left, lookLimit)
 	}
 	if a.m.answers(ctx, t.key, s.record.LeaseID) {
-		s.dark = false
+		s.dark, s.heard = false, now.Mono
 		return false, lookAgain
 	}
 	if left <= 0 {
@@ -228,12 +234,9 @@ func (a *acquisition) foundFrozen(ctx context.Context, t *target, s suspect) boo
 func (a *acquisition) stillFrozen(ctx context.Context, t *target, s suspect) bool {
 	record, there, err := a.read(ctx, t, s.dark)
 	switch {
-	case s.mute && (err != nil || there || a.m.answers(ctx, t.resource, "")):
-		return false
-	case s.mute:
-	case err == nil && (!there || s.dark || !record.same(s.record) || s.left(a.m.config.Clock.Now()) > 0):
-		return false
-	case err != nil && a.m.answers(ctx, t.key, s.record.LeaseID):
+	case s.mute && (err != nil || there),
+		!s.mute && err == nil && (!there || s.dark || !record.same(s.record) || s.left(a.m.config.Clock.Now()) > 0),
+		a.m.answers(ctx, t.key, s.record.LeaseID):
 		return false
 	}
 	holders := a.holders(ctx, t)

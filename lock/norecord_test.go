@@ -1,0 +1,89 @@
+package lock_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/lock/locktest"
+)
+
+// busyChannel hears nothing while its owner is busy.
+type busyChannel struct {
+	lock.Channel
+	busy *atomic.Bool
+}
+
+func (b busyChannel) Listen(handle func(lock.Message)) (func(), error) {
+	return b.Channel.Listen(func(m lock.Message) {
+		if !b.busy.Load() {
+			handle(m)
+		}
+	})
+}
+
+// The holder could write no record of its own, and the record of an earlier holder is still there. The holder is robbed only if it is silent
+// for its TTL, however often it is busy for a few seconds.
+func TestHolderBesideAnOldRecordIsNotRobbedWhileItIsBusy(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		gone, _ := w.frozen(time.Second)
+		require.NoError(t, gone.Release(t.Context()))
+		w.records.OnClaim = func(lock.Record) error { return errors.New("the disk is full") }
+		air := locktest.NewNetwork()
+		var busy atomic.Bool
+		b := w.backend("holder")
+		b.Records = lock.WithFallback(w.records, &lock.WallTokens{Clock: lock.SystemClock{}}, nil)
+		holder := w.configured("holder", lock.Config{Backends: []lock.Backend{b}, Channel: busyChannel{air.Join(), &busy}})
+		lease := holder.acquire(lock.AcquireOptions{})
+		waiting := w.withFallback("waiter", air).begin(t.Context(), patient)
+		w.sleep(8 * time.Second)
+		for range 60 {
+			busy.Store(true)
+			w.sleep(4 * time.Second)
+			busy.Store(false)
+			w.sleep(3 * time.Second)
+			require.NoError(t, lease.Err())
+		}
+		busy.Store(true)
+		begun := time.Since(w.start)
+		got := <-waiting
+		require.NoError(t, got.err)
+		between(t, begun+lock.DefaultTTL-10*time.Second, got.at, begun+lock.DefaultTTL+10*time.Second)
+		assert.ErrorIs(t, lease.Err(), lock.ErrLost)
+		require.NoError(t, got.lease.Release(t.Context()))
+	})
+}
+
+// A holder is silent when a waiter finds it frozen. It answers again before the waiter has the turn to steal.
+func TestHolderThatWakesBeforeTheStealIsNotRobbed(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		gone, _ := w.frozen(time.Second)
+		require.NoError(t, gone.Release(t.Context()))
+		w.records.OnClaim = func(lock.Record) error { return errors.New("the disk is full") }
+		air := locktest.NewNetwork()
+		var busy atomic.Bool
+		b := w.backend("holder")
+		b.Records = lock.WithFallback(w.records, &lock.WallTokens{Clock: lock.SystemClock{}}, nil)
+		holder := w.configured("holder", lock.Config{Backends: []lock.Backend{b}, Channel: busyChannel{air.Join(), &busy}})
+		lease := holder.acquire(lock.AcquireOptions{})
+		w.sleep(8 * time.Second)
+		busy.Store(true)
+		turn, err := w.space.Client("another waiter").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project takeover", Mode: lock.Exclusive}}})
+		require.NoError(t, err)
+		waiting := w.withFallback("waiter", air).begin(t.Context(), patient)
+		w.sleep(3 * time.Second)
+		busy.Store(false)
+		require.NoError(t, turn.Release(t.Context()))
+		w.sleep(time.Minute)
+		require.NoError(t, lease.Err())
+		holder.release(lease)
+		got := <-waiting
+		require.NoError(t, got.err)
+		require.NoError(t, got.lease.Release(t.Context()))
+	})
+}
