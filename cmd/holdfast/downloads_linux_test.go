@@ -15,15 +15,22 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/blobs/blobstest"
 )
 
 // A client downloads a content often at once over few connections, and reads none of it. The server has a file left for everybody else, and for
 // its store.
 func TestSlowDownloadsDoNotUseAllFiles(t *testing.T) {
+	t.Run("files", func(t *testing.T) { slowDownloads(t) })
+	t.Run("bucket", func(t *testing.T) { slowDownloads(t, "--blobs", blobstest.S3(t)) })
+}
+
+func slowDownloads(t *testing.T, args ...string) {
 	const files, connections, streams = 500, 4, 150
 	cert, key := filepath.Join(t.TempDir(), "cert"), filepath.Join(t.TempDir(), "key")
 	writeCertificate(t, cert, key, 1)
-	p := serveBy(t, []string{"/bin/sh", "-c", fmt.Sprintf(`ulimit -n %d; exec "$0" "$@"`, files)}, "--tls-cert", cert, "--tls-key", key)
+	p := serveBy(t, []string{"/bin/sh", "-c", fmt.Sprintf(`ulimit -n %d; exec "$0" "$@"`, files)}, append(args, "--tls-cert", cert, "--tls-key", key)...)
 	do := func(c *http.Client, session, method, path, token string, body []byte) (status int, answer io.ReadCloser) {
 		request, err := http.NewRequestWithContext(t.Context(), method, "https://"+p.addr+"/api/documents/"+path, bytes.NewReader(body))
 		require.NoError(t, err)

@@ -19,8 +19,8 @@ type Files struct {
 	dir string
 	// fault runs before each step of a write; a test uses it to make the step fail. Nil means no fault.
 	fault func(step string) error
-	// kept and turns count the blobs that are open for reading: those that stay open, and those that are open for one read.
-	kept, turns chan struct{}
+	places
+	writes chan struct{} // has an item for each blob that is being written
 }
 
 var _ Blobs = (*Files)(nil)
@@ -31,6 +31,8 @@ const (
 	// partialAge is the age after which such a file was left by a crash. Another server that has mounted the directory may
 	// be writing a younger one.
 	partialAge = time.Hour
+	// writtenAtOnce is how many files are open for writing. Over one connection, a client may save hundreds of documents at once.
+	writtenAtOnce = 64
 )
 
 // OpenFiles returns the blobs of a directory. It creates the directory if needed.
@@ -43,7 +45,7 @@ func OpenFiles(dir string) (*Files, error) {
 	if err := errors.Join(disk.Sync(dir), disk.Sync(filepath.Dir(dir))); err != nil {
 		return nil, fmt.Errorf("the folder of the contents cannot be made durable: %w", err)
 	}
-	return &Files{dir: dir, kept: make(chan struct{}, keptOpen), turns: make(chan struct{}, openedAtOnce)}, nil
+	return &Files{dir: dir, places: newPlaces(), writes: make(chan struct{}, writtenAtOnce)}, nil
 }
 
 func (f *Files) path(name string) (string, error) {
@@ -54,11 +56,15 @@ func (f *Files) path(name string) (string, error) {
 }
 
 // Put writes a temporary file, flushes it, renames it and flushes the folder.
-func (f *Files) Put(_ context.Context, name string, data []byte) error {
+func (f *Files) Put(ctx context.Context, name string, data []byte) error {
 	path, err := f.path(name)
 	if err != nil {
 		return err
 	}
+	return inTurn(ctx, f.writes, func() error { return f.write(path, data) })
+}
+
+func (f *Files) write(path string, data []byte) (err error) {
 	var file *os.File
 	if err = f.step("create", func() (err error) {
 		file, err = os.CreateTemp(filepath.Dir(path), partial+"*")

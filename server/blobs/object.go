@@ -14,6 +14,7 @@ type object struct {
 	ctx   context.Context
 	store *S3
 	key   string
+	end   func() // nil if the object has a connection only during a read, see [places]
 	cursor
 
 	body   io.ReadCloser // nil before the first request
@@ -22,12 +23,15 @@ type object struct {
 	stalls *time.Timer // ends a body that delivers nothing for s3Limit
 }
 
-// request requests the bytes from offset on.
-func (o *object) request() error {
+// request requests the bytes from offset on: n of them, or all if n is 0.
+func (o *object) request(n int) error {
 	o.drop()
-	options := minio.GetObjectOptions{}
-	if o.offset > 0 {
-		if err := options.SetRange(o.offset, 0); err != nil {
+	options, last := minio.GetObjectOptions{}, int64(0)
+	if n > 0 {
+		last = o.offset + int64(n) - 1
+	}
+	if o.offset > 0 || n > 0 {
+		if err := options.SetRange(o.offset, last); err != nil {
 			return err
 		}
 	}
@@ -44,7 +48,7 @@ func (o *object) request() error {
 	}
 	stalls.Stop()
 	o.body, o.at, o.stop, o.stalls = body, o.offset, stop, stalls
-	if o.offset == 0 {
+	if o.offset == 0 && n == 0 {
 		o.size = size
 	}
 	return nil
@@ -66,8 +70,11 @@ func (o *object) Read(p []byte) (int, error) {
 	if o.offset >= o.size {
 		return 0, io.EOF
 	}
+	if o.end == nil {
+		return o.readPiece(p)
+	}
 	if o.body == nil || o.at != o.offset {
-		if err := o.request(); err != nil {
+		if err := o.request(0); err != nil {
 			return 0, err
 		}
 	}
@@ -87,8 +94,33 @@ func (o *object) Read(p []byte) (int, error) {
 	return n, o.store.failed("read", err)
 }
 
+// readPiece fills p, or reads the rest.
+func (o *object) readPiece(p []byte) (n int, err error) {
+	p = p[:min(int64(len(p)), o.size-o.offset)]
+	if len(p) == 0 {
+		return 0, nil
+	}
+	err = o.store.places.turn(o.ctx, func() error {
+		if err := o.request(len(p)); err != nil {
+			return err
+		}
+		defer o.drop()
+		o.stalls.Reset(s3Limit)
+		n, err = io.ReadFull(o.body, p)
+		o.offset += int64(n)
+		if err != nil && o.ctx.Err() == nil {
+			err = o.store.failed("read", err)
+		}
+		return err
+	})
+	return n, err
+}
+
 // Close ends the request.
 func (o *object) Close() error {
 	o.drop()
+	if o.end != nil {
+		o.end()
+	}
 	return nil
 }

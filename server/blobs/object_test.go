@@ -16,7 +16,7 @@ func TestSlowReaderOfAnObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := false
 		stop := func() { ended = true }
-		o := &object{ctx: t.Context(), cursor: cursor{size: 4}, body: io.NopCloser(strings.NewReader("text")), stop: stop, stalls: time.AfterFunc(s3Limit, stop)}
+		o := &object{ctx: t.Context(), end: func() {}, cursor: cursor{size: 4}, body: io.NopCloser(strings.NewReader("text")), stop: stop, stalls: time.AfterFunc(s3Limit, stop)}
 		for range 2 {
 			_, err := io.ReadFull(o, make([]byte, 2))
 			require.NoError(t, err)

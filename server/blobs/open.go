@@ -17,23 +17,56 @@ const (
 	openedAtOnce = 16
 )
 
+// places are the places of the blobs that are open for reading. Each of these is an open file of the process: a file, or a connection.
+type places struct {
+	kept, turns chan struct{}
+}
+
+func newPlaces() places {
+	return places{make(chan struct{}, keptOpen), make(chan struct{}, openedAtOnce)}
+}
+
+// keep takes the place of a blob that stays open until end. It returns nil if there is none.
+func (p places) keep() (end func()) {
+	select {
+	case p.kept <- struct{}{}:
+		return sync.OnceFunc(func() { <-p.kept })
+	default:
+		return nil
+	}
+}
+
+// turn waits for its turn to open a blob for one read.
+func (p places) turn(ctx context.Context, read func() error) error {
+	return inTurn(ctx, p.turns, read)
+}
+
+// inTurn calls do when there is room in turns for it.
+func inTurn(ctx context.Context, turns chan struct{}, do func() error) error {
+	select {
+	case turns <- struct{}{}:
+		defer func() { <-turns }()
+		return do()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // Open opens the blob's file. Above keptOpen, the reader opens the file for each read, and fails if the blob is removed meanwhile.
-func (f *Files) Open(_ context.Context, name string) (io.ReadSeekCloser, error) {
+func (f *Files) Open(ctx context.Context, name string) (io.ReadSeekCloser, error) {
 	path, err := f.path(name)
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case f.kept <- struct{}{}:
+	if end := f.places.keep(); end != nil {
 		file, err := openFile(path)
 		if err != nil {
-			<-f.kept
+			end()
 			return nil, err
 		}
-		return &keptFile{File: file, end: sync.OnceFunc(func() { <-f.kept })}, nil
-	default:
+		return &keptFile{File: file, end: end}, nil
 	}
-	r := &pieces{path: path, turns: f.turns}
+	r := &pieces{ctx: ctx, path: path, places: f.places}
 	err = r.open(func(file *os.File) error {
 		info, err := file.Stat()
 		if err == nil {
@@ -69,18 +102,19 @@ func (k *keptFile) Close() error {
 // pieces reads a file that is open only during a read.
 type pieces struct {
 	cursor
-	path  string
-	turns chan struct{}
+	ctx    context.Context
+	path   string
+	places places
 }
 
 func (p *pieces) open(use func(*os.File) error) error {
-	p.turns <- struct{}{}
-	defer func() { <-p.turns }()
-	file, err := openFile(p.path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(use(file), file.Close())
+	return p.places.turn(p.ctx, func() error {
+		file, err := openFile(p.path)
+		if err != nil {
+			return err
+		}
+		return errors.Join(use(file), file.Close())
+	})
 }
 
 func (p *pieces) Read(b []byte) (n int, err error) {

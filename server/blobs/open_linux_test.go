@@ -2,11 +2,14 @@ package blobs_test
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -47,6 +50,35 @@ func TestSlowReadersDoNotUseAllFiles(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 1, openFiles(t, dir), "the places are free again")
 	require.NoError(t, again.Close())
+}
+
+// Clients save hundreds of documents at once, and the disk is slow. The process has few of the files open, and all are written.
+func TestManyWritersDoNotUseAllFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		f, err := blobs.OpenFiles(dir)
+		require.NoError(t, err)
+		slow := make(chan struct{})
+		f.SetFault(func(step string) error {
+			if step == "write" {
+				<-slow
+			}
+			return nil
+		})
+		written := make(chan error)
+		for i := range 300 {
+			go func() { written <- f.Put(t.Context(), fmt.Sprintf("ab-%d", i), []byte("x")) }()
+		}
+		synctest.Wait()
+		assert.LessOrEqual(t, openFiles(t, dir), 64)
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, f.Put(gone, "ab-gone", nil), context.Canceled, "who has gone does not wait")
+		close(slow)
+		for range 300 {
+			require.NoError(t, <-written)
+		}
+	})
 }
 
 // openFiles is the number of files in dir that the process has open.

@@ -24,6 +24,8 @@ const (
 	s3Limit = 30 * time.Second
 	// s3Retries is the maximum number of attempts for one request.
 	s3Retries = 3
+	// s3Connections is the maximum number of connections to the store: those of the blobs that are read, and as many others.
+	s3Connections = 2 * (keptOpen + openedAtOnce)
 )
 
 // s3Page is the number of objects per list request, at most 1000. Tests change it.
@@ -32,6 +34,7 @@ var s3Page = 1000
 // S3 keeps each blob as an object of a bucket. The keys are the paths of [Files], so one can be copied to the other.
 type S3 struct {
 	requests
+	places
 	bucket string
 	prefix string // empty, or ends with a slash
 }
@@ -120,11 +123,17 @@ func parseS3(place string) (*S3, error) {
 	if err != nil || endpoint.Host == "" || endpoint.Scheme != "https" && endpoint.Scheme != "http" || strings.Trim(endpoint.Path, "/") != "" {
 		return nil, wrong("its endpoint is no URL of a host")
 	}
+	secure := endpoint.Scheme == "https"
+	transport, err := minio.DefaultTransport(secure)
+	if err != nil {
+		return nil, err
+	}
+	transport.MaxConnsPerHost = s3Connections
 	client, err := minio.New(endpoint.Host, &minio.Options{
 		Creds: credentials.NewChainCredentials([]credentials.Provider{
 			&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{Client: &http.Client{Timeout: s3Limit / 3}},
 		}),
-		Secure: endpoint.Scheme == "https", Region: query.Get("region"), MaxRetries: s3Retries,
+		Secure: secure, Transport: transport, Region: query.Get("region"), MaxRetries: s3Retries,
 	})
 	if err != nil {
 		return nil, wrong(err.Error())
@@ -133,7 +142,7 @@ func parseS3(place string) (*S3, error) {
 	if prefix != "" {
 		prefix += "/"
 	}
-	return &S3{requestsOf(client, u.Host), u.Host, prefix}, nil
+	return &S3{requestsOf(client, u.Host), newPlaces(), u.Host, prefix}, nil
 }
 
 func (s *S3) key(name string) (string, error) {
@@ -155,14 +164,23 @@ func (s *S3) Put(ctx context.Context, name string, data []byte) error {
 	return s.failed("written", s.put(ctx, key, data))
 }
 
-// Open sends the request for the bytes, so it reports a missing blob itself.
+// Open sends the request for the bytes, so it reports a missing blob itself. Above keptOpen, the reader sends a request for each read.
 func (s *S3) Open(ctx context.Context, name string) (io.ReadSeekCloser, error) {
 	key, err := s.key(name)
 	if err != nil {
 		return nil, err
 	}
-	o := &object{ctx: ctx, store: s, key: key}
-	if err := o.request(); err != nil {
+	o := &object{ctx: ctx, store: s, key: key, end: s.places.keep()}
+	if o.end != nil {
+		err = o.request(0)
+	} else {
+		err = s.places.turn(ctx, func() error {
+			defer o.drop() // only the size is needed
+			return o.request(0)
+		})
+	}
+	if err != nil {
+		_ = o.Close()
 		return nil, err
 	}
 	return o, nil

@@ -2,11 +2,15 @@ package blobs_test
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -110,6 +114,79 @@ func TestS3ConnectionBreaksWhileABlobIsRead(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, bytes.Equal(data[500_000:], rest))
 	require.NoError(t, r.Close())
+}
+
+// Clients that read slowly keep many blobs open. Every reader gets all bytes, also those that have no connection of their own.
+func TestS3HasManySlowReaders(t *testing.T) {
+	s, err := blobs.OpenS3(t.Context(), blobstest.S3(t))
+	require.NoError(t, err)
+	data := bytes.Repeat([]byte("0123456789"), 20_000)
+	require.NoError(t, s.Put(t.Context(), "ab-1", data))
+	require.NoError(t, s.Put(t.Context(), "ab-empty", nil))
+	for range 100 {
+		r, err := s.Open(t.Context(), "ab-1")
+		require.NoError(t, err)
+		defer func() {
+			rest, err := io.ReadAll(r)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(data[5:], rest))
+			_, err = r.Seek(-3, io.SeekEnd)
+			require.NoError(t, err)
+			end, err := io.ReadAll(r)
+			require.NoError(t, err)
+			require.Equal(t, "789", string(end))
+			require.NoError(t, r.Close())
+		}()
+		_, err = io.ReadFull(r, make([]byte, 5))
+		require.NoError(t, err)
+	}
+	_, err = s.Open(t.Context(), "ab-2")
+	require.ErrorIs(t, err, blobs.ErrNotFound)
+	empty, err := s.Open(t.Context(), "ab-empty")
+	require.NoError(t, err)
+	none, err := io.ReadAll(empty)
+	require.NoError(t, err)
+	require.Empty(t, none)
+	gone, cancel := context.WithCancel(t.Context())
+	last, err := s.Open(gone, "ab-1")
+	require.NoError(t, err)
+	cancel()
+	_, err = io.ReadAll(last)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// The bucket is slow, and clients save hundreds of documents at once. Each connection to it is an open file.
+func TestS3HasFewConnections(t *testing.T) {
+	const most = 128
+	var open, peak atomic.Int64
+	tooMany, enough := make(chan struct{}), time.After(2*time.Second)
+	var over sync.Once
+	s, err := blobs.OpenS3(t.Context(), blobstest.S3Behind(t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if n := open.Add(1); n > most {
+				peak.Store(n)
+				over.Do(func() { close(tooMany) })
+			}
+			defer open.Add(-1)
+			if r.Method == http.MethodPut {
+				select {
+				case <-tooMany:
+				case <-enough:
+					over.Do(func() { close(tooMany) })
+				}
+			}
+			next.ServeHTTP(w, r)
+		})
+	}))
+	require.NoError(t, err)
+	written := make(chan error)
+	for i := range 300 {
+		go func() { written <- s.Put(t.Context(), fmt.Sprintf("ab-%d", i), []byte("x")) }()
+	}
+	for range 300 {
+		require.NoError(t, <-written)
+	}
+	assert.Zero(t, peak.Load(), "so many requests at once")
 }
 
 // Seek sends nothing: reading a range takes one request more than reading everything.
