@@ -15,8 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
-// The real times are 30 s with a heartbeat every 10 s, as make chaos-server has them; here they are 30 and 10 twentieths
-// of a second.
+// The default times are 30 s, with a heartbeat every 10 s. make chaos-server runs the tests with these; otherwise the times are a twentieth.
 var shortTTL, shortBeat = times()
 
 func times() (ttl, beat time.Duration) {
@@ -31,8 +30,8 @@ const slack = 600 * time.Millisecond
 
 func short(c *server.Config) { c.LockTTL = shortTTL }
 
-// assertUnlocked waits for the end of a lock whose last heartbeat was answered in between. The slack begins when the control has
-// granted a lock that was asked of it at the moment of the expiry: a machine with too much to do is late with that too.
+// assertUnlocked waits for the end of a lock whose last heartbeat was sent and answered at these times. The slack begins when the control has
+// granted another lock, which it is asked for at the moment of the expiry: a busy machine is late with that too.
 func assertUnlocked(t *testing.T, s stream, control *instance, sent, answered time.Time) {
 	t.Helper()
 	granted := make(chan time.Time, 1)
@@ -52,7 +51,7 @@ func assertUnlocked(t *testing.T, s stream, control *instance, sent, answered ti
 	assert.LessOrEqual(t, told.Sub(<-granted), slack, "the event comes soon after the expiry")
 }
 
-// inTime ends a test on a machine so slow that a lock has run out which was last extended at a time: nothing is shown there.
+// inTime skips the rest of a test if the machine is so slow that a lock has expired since it was last extended: the test proves nothing then.
 func inTime(t *testing.T, extended time.Time) {
 	t.Helper()
 	if late := time.Since(extended); late >= shortTTL {
@@ -60,13 +59,13 @@ func inTime(t *testing.T, extended time.Time) {
 	}
 }
 
-// lockNow takes a document's lock and says when it was asked for.
+// lockNow acquires a document's lock, and returns the time at which the request was sent.
 func lockNow(c client, document string) (token int64, sent time.Time) {
 	sent = time.Now()
 	return c.lock(document), sent
 }
 
-// beat extends the lock on "r" that was last extended at a time.
+// beat extends the lock on "r", which was last extended at that time.
 func beat(t *testing.T, c client, extended time.Time) (sent, answered time.Time) {
 	t.Helper()
 	sent = time.Now()
@@ -114,7 +113,7 @@ func TestFailedHeartbeatsDoNotCount(t *testing.T) {
 	_, extended := lockNow(ann, "r")
 	time.Sleep(shortBeat)
 	sent, answered := beat(t, ann, extended)
-	for range 2 { // what a broken network makes of a heartbeat
+	for range 2 { // heartbeats that fail, as in a broken network
 		time.Sleep(shortBeat / 2)
 		failed := s.as(t, "nobody").do("PUT", lockOf("r"), nil)
 		inTime(t, sent)
@@ -124,7 +123,7 @@ func TestFailedHeartbeatsDoNotCount(t *testing.T) {
 	assertError(t, ann.do("PUT", lockOf("r"), nil), http.StatusNotFound, "lock_not_found")
 }
 
-// The locks outlast the server; one whose holder comes back goes on, and the other ends when its time is up.
+// Locks outlast the server. The lock of a holder that comes back goes on, and the other lock ends at its TTL.
 func TestExpiryAcrossARestart(t *testing.T) {
 	t.Parallel()
 	c := server.DefaultConfig()
@@ -132,7 +131,7 @@ func TestExpiryAcrossARestart(t *testing.T) {
 	c.LockTTL = shortTTL
 	s := startWith(t, c)
 	ann := s.as(t, "ann")
-	// However long the restart takes, this one is not over.
+	// This lease outlasts the restart, however long the restart takes.
 	long := object{"paths": [][]string{{"documents", "beaten"}}, "ttl_ms": time.Hour.Milliseconds()}
 	require.Equal(t, http.StatusOK, ann.do("POST", "/api/locks", long).status)
 	token, extended := lockNow(ann, "r")
@@ -173,7 +172,7 @@ func TestClosingASocketReleasesNothing(t *testing.T) {
 	assert.Equal(t, token, s.as(t, "bob").do("GET", lockOf("r"), nil).token())
 }
 
-// A holder that pauses past its time, and then writes, is refused: whether it was swept, replaced or neither.
+// A holder that pauses for longer than its TTL and then writes is refused, whether its lease was swept, replaced or neither.
 func TestAPausedHolderWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.LockTTL = 60 * time.Millisecond; c.Rate, c.AddressRate = 0, 0 })
