@@ -61,10 +61,14 @@ export function startWorker(worker: Worker, url: URL | undefined, broken: Promis
 
   const host = (client: number): Host => ({
     journal,
-    call: (method, given, signal, callback) => new Promise((resolve, reject) => {
-      const id = ++lastId, { lent } = { ...(given as { lent?: Loan }) };
-      const arg = lent ? { ...(given as object), lent: { number: lent.number, names: lent.names, shared: lent.shared } } : given;
-      post({ kind: "call", client, id, method, arg, aborted: signal?.aborted, callback: callback !== undefined }, arg);
+    call: (method, arg, signal, callback) => new Promise((resolve, reject) => {
+      const id = ++lastId, { lent } = { ...(arg as { lent?: Loan }) };
+      const send = (arg: unknown): void => post({ kind: "call", client, id, method, arg, aborted: signal?.aborted, callback: callback !== undefined }, arg);
+      try {
+        send(arg);
+      } catch { // it has functions, as a loan does, or a proxy, as an option from a framework may be
+        send(JSON.parse(JSON.stringify(arg)));
+      }
       if (lent) lends(lent); // unless the argument cannot be sent
       const abort = (): void => post({ kind: "abort", id });
       const settled = <T>(settle: (value: T) => void) => (value: T) => {
@@ -92,9 +96,8 @@ export function startWorker(worker: Worker, url: URL | undefined, broken: Promis
       case "event": return clients.get(data.client)?.event(data.event);
       case "died": return died(data.why);
       case "release":
-        return void loans.get(data.number)?.release().then(() => post({ kind: "lent", number: data.number, news: "released" }));
       case "look":
-        return void loans.get(data.number)?.look().then(() => post({ kind: "lent", number: data.number, news: "looked" }));
+        return void loans.get(data.number)?.[data.kind]().then(() => post({ kind: "lent", number: data.number, news: data.kind }));
       case "result": return answered(data.id)?.resolve(data.value);
       case "error": return answered(data.id)?.reject(data.reason);
       case "callback": {

@@ -66,7 +66,7 @@ export type ToWorker =
   | { kind: "ping" }
   | { kind: "hidden"; hidden: boolean }          // of the page
   | { kind: "journal"; id: number; method: JournalMethod; args: unknown[] }
-  | { kind: "lent"; number: number; news: "stolen" | "released" | "looked" } // of locks that the page holds for Go
+  | { kind: "lent"; number: number; news: "stolen" | "release" | "look" } // of locks that the page holds for Go
   | { kind: "returned"; callback: number; failed: boolean };
 
 /** Worker to page. */

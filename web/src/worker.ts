@@ -122,12 +122,12 @@ function borrowed(arg: unknown): unknown {
   if (!lent) return arg;
   const { number } = lent;
   const told = (what: string): Promise<unknown> => new Promise((resolve) => news.set(what + number, resolve));
-  const asks = (kind: "release" | "look", what: string) => (): Promise<unknown> => {
-    const answer = told(what);
+  const asks = (kind: "release" | "look") => (): Promise<unknown> => {
+    const answer = told(kind);
     post({ kind, number });
     return answer;
   };
-  return { ...(arg as object), lent: { ...lent, stolen: told("stolen"), release: asks("release", "released"), look: asks("look", "looked") } };
+  return { ...(arg as object), lent: { ...lent, stolen: told("stolen"), release: asks("release"), look: asks("look") } };
 }
 
 /** Runs a request to the writer of drafts, without Go. */
