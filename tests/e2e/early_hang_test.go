@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -194,5 +195,33 @@ func TestEarlyRuntimeFailsForGood(t *testing.T) {
 		assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
 		tab.Crash()
 		w.finds(t, named(host, root, "Ben"), "typed")
+	})
+}
+
+// A page that edits early gets an answer at once when it asks whether it may. If it has lost the lock, its question waits for the runtime,
+// but not for a download that fails.
+func TestEarlyPageAsksToEdit(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "early asks " + host
+		missing := fmt.Sprintf("/missing%d.wasm", gates.Add(1))
+		gate := n.hold(missing)
+		tab := w.earlyTab(t, fmt.Sprintf("{...%s, wasmURL: '%s'}", named(host, root, "Ann"), missing))
+		tab.MustEval("edits(); null", nil)
+		tab.WaitFor("told.includes('editable') && !autosave.readOnly", browser.Limit)
+		tab.MustEval("globalThis.asked = 0; autosave.requestEdit().then(() => { asked++ }, () => {}); null", nil)
+		if err := tab.Wait("asked === 1", 5*time.Second); err != nil {
+			t.Errorf("the page edits, and asks for ever: %v", err)
+		}
+		tab.MustEval("await navigator.locks.request('holdfast:"+root+"', {steal: true}, () => {}); null", nil)
+		tab.WaitFor("autosave.readOnly", browser.Limit)
+		tab.MustEval("globalThis.refusal = failure(autosave.requestEdit()).then(({code}) => { refusal = code }); null", nil)
+		close(gate)
+		if err := tab.Wait("refusal === 'load-failed'", browser.Limit/3); err != nil {
+			t.Errorf("nobody hears that the download has failed: %v", err)
+		}
+		tab.MustEval("hf.close().catch(() => {}); null", nil)
+		tab.Close()
 	})
 }

@@ -155,6 +155,10 @@ class StandIn {
       case "resume":
         this.#goOn();
         break;
+      case "edit":
+        if (this.#promised) return undefined;
+        await this.#go.call("answer", {}, signal); // rejects if the download fails: nobody waits for ever
+        break;
       case "mark": return void (this.#marked = true);
       case "answer": return "ask" in arg && arg.ask !== undefined ? this.#go.call(method, arg) : undefined;
       case "dispose":
