@@ -167,3 +167,15 @@ func TestAsynchronousTextWithoutARuntime(t *testing.T) {
 		})
 	}
 }
+
+// A page that ends takes no snapshot of a text that is saved, which may cost it tens of milliseconds.
+func TestSavedPageTakesNoSnapshotAsItEnds(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	tab := w.earlyTab(t, named("worker", "no snapshot at the end", "Ann"))
+	tab.MustEval("globalThis.taken = 0; edits({}, undefined, () => { taken++; return text }); null", nil)
+	tab.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+	tab.MustEval("type('typed'); await autosave.flushNow(); taken = 0; dispatchEvent(new PageTransitionEvent('pagehide')); null", nil)
+	assert.Zero(t, browser.Get[int](tab, "taken"))
+	tab.Close()
+}

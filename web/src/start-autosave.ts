@@ -6,6 +6,7 @@ import type { Early } from "./early";
 import type { Handle } from "./handle";
 import { Journal } from "./journal";
 import { PageSnapshots } from "./page-snapshots";
+import { drop } from "./rescue";
 import { after, type Taken, type Taking } from "./snapshot";
 import { check, refusal, type Saver, type Wire } from "./wire";
 
@@ -46,8 +47,8 @@ function keepTyped(handle: Handle, given: AbortSignal, ownerId: string, post: Wi
   if (handle.kept) return;
   const snapshots = new PageSnapshots(() => (handle.typed as Taken).text), kept = handle.kept = new Journal(snapshots, 0, ownerId, 0, post);
   const keep = (): void => {
-    kept.folder = handle.folder ?? "";
-    if (!handle.typed) return;
+    if (!handle.folder || !handle.typed) return;
+    kept.folder = handle.folder;
     const shown = handle.begun(); // no preview replaces what is typed
     if (shown) {
       snapshots.base = shown.base;
@@ -59,5 +60,5 @@ function keepTyped(handle: Handle, given: AbortSignal, ownerId: string, post: Wi
   void previewed.then(() => given.aborted && keep());
   addEventListener("pagehide", keep, { signal: given });
   // A page that returns from the back/forward cache still has the text.
-  addEventListener("pageshow", () => kept.saved(snapshots.draft, Infinity), { signal: given });
+  addEventListener("pageshow", () => drop(handle.folder!, snapshots.draft, Infinity), { signal: given });
 }
