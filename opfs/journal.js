@@ -9,10 +9,10 @@
 // This module imports only its neighbours, so that Go's own tests can load it.
 
 import { alone, DatabaseDrafts, inDatabase } from "./databasedrafts.js";
-import { applied } from "./difference.js";
+import { applied, basis, unchanged } from "./difference.js";
 import { DraftFolder } from "./draftfolder.js";
 import { callMs } from "./patience.js";
-import { bounded, unsealed } from "./savewriter.js";
+import { bounded } from "./savewriter.js";
 
 /** @typedef {import("./draftfile.js").Header} Header */
 /** @typedef {DraftFolder | DatabaseDrafts} Drafts */
@@ -139,8 +139,8 @@ export class Journals {
   }
 
   /**
-   * Stores a snapshot and closes the file, so that other pages see it. Resolves with the draft; undefined if all of it
-   * is saved.
+   * Stores a snapshot and closes the file, so that other pages see it. Resolves with the draft; undefined if all of it is saved, or if
+   * it equals its base: a page may mark what it loads.
    * @param {number} id @param {Entry} entry @param {Content} content
    * @returns {Promise<Found | undefined>}
    */
@@ -148,6 +148,7 @@ export class Journals {
     await this.#write(id, entry, content);
     return this.#inTurn(id, async (page) => {
       const file = await this.#file(page, entry.draft);
+      if (page.dir && await unchanged(page.dir, file)) await empty(file, file.number);
       const found = file.header && { ...file.header, id: entry.draft };
       if (file.filled) await file.flush();
       page.sealed = { draft: entry.draft, number: file.number };
@@ -386,14 +387,3 @@ async function patiently(open, create, times) {
 /** Removes a draft. It may be gone, its page may have opened it again, or the storage may not answer.
  * @param {Drafts} dir @param {string} draft */
 const removed = (dir, draft) => quietly(() => dir.remove(draft));
-
-/**
- * The stored snapshot that a difference builds on; undefined if there is none.
- * @param {Drafts} dir @param {DraftFile} file @param {Difference} difference
- */
-async function basis(dir, file, { number, base }) {
-  if (number !== undefined) return file.content(number);
-  if (base === undefined) return new Uint8Array();
-  const generation = await dir.generation(base);
-  return generation && unsealed(generation);
-}
