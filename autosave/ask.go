@@ -371,27 +371,23 @@ func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 		return nil
 	}
 	err := s.await(ctx, verdict)
-	s.do(func() {
-		switch {
-		case s.role == editing:
-			err = nil
-		case err == nil:
-			err = s.refusal()
-		default:
-			err = s.giveUpTaking(caller, ctx, term, err)
-		}
-	})
+	s.do(func() { err = s.taken(caller, ctx, term, err) })
 	return err
 }
 
-// giveUpTaking ends an attempt to take the lock when the caller or its time has ended, and returns the error for the caller. A page that has
+// taken returns the result of an attempt to take the lock, and ends the attempt when the caller or its time has ended. A page that has
 // the lock loads its content if only the time has ended.
-func (s *Saver) giveUpTaking(caller, ctx context.Context, term int64, err error) error {
-	if caller.Err() == nil {
-		if s.role != starting {
-			return late(ctx, CodeReadOnly, theStore)
-		}
+func (s *Saver) taken(caller, ctx context.Context, term int64, err error) error {
+	switch {
+	case s.role == editing:
+		return nil
+	case err == nil:
+		return s.refusal()
+	case caller.Err() != nil:
+	case s.role == starting:
 		err = &Error{Code: CodeReadOnly, Detail: "the lock was not granted in time: another page holds or awaits a part of it", Err: context.Cause(ctx)}
+	default:
+		return late(ctx, CodeReadOnly, theStore)
 	}
 	if term != 0 && (s.term == term || s.role == loading && s.term == term+1) {
 		s.stepBack(s.retries.lastErr, lateInspectLimit) // the page that lost the lock is in the queue by then

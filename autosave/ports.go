@@ -20,20 +20,27 @@ const (
 func (c *Config) document() string { return lock.Name("", c.Lock.Path) }
 
 // editors returns those that keep this page from editing, the oldest first.
-func (c *Config) editors(ctx context.Context, limit time.Duration) (found []lock.Holder) {
-	ctx, stop := context.WithTimeout(ctx, limit)
-	defer stop()
-	holders, _, _ := c.Locks.Inspect(ctx)
-	return c.inTheWay(holders)
+func (c *Config) editors(ctx context.Context, limit time.Duration) []lock.Holder {
+	found, _ := c.inspect(ctx, limit)
+	return found
 }
 
-func (c *Config) inTheWay(holders []lock.Holder) (found []lock.Holder) {
+// inspect is editors, and reports whether there are editors, or somebody waits for a document below this one.
+func (c *Config) inspect(ctx context.Context, limit time.Duration) (found []lock.Holder, awaited bool) {
+	ctx, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	holders, waiters, _ := c.Locks.Inspect(ctx)
+	own, document := c.Locks.OwnerID(), c.document()
 	for _, h := range holders {
-		if keepsFromEditing(h, c.document(), h.OwnerID == c.Locks.OwnerID()) {
+		if keepsFromEditing(h, document, h.OwnerID == own) {
 			found = append(found, h)
 		}
 	}
-	return found
+	awaited = len(found) > 0
+	for _, w := range waiters {
+		awaited = awaited || keepsFromEditing(lock.Holder{Mode: w.Mode, Paths: w.Paths}, document, true)
+	}
+	return found, awaited
 }
 
 func (c *Config) whoEdits(ctx context.Context, limit time.Duration) *lock.Holder {
@@ -41,17 +48,6 @@ func (c *Config) whoEdits(ctx context.Context, limit time.Duration) *lock.Holder
 		return &h
 	}
 	return nil
-}
-
-// awaited reports whether another page keeps this one from editing, or waits for that.
-func (c *Config) awaited(ctx context.Context) bool {
-	ctx, stop := context.WithTimeout(ctx, lateInspectLimit)
-	defer stop()
-	holders, waiters, _ := c.Locks.Inspect(ctx)
-	for _, w := range waiters {
-		holders = append(holders, lock.Holder{OwnerID: w.OwnerID, Mode: w.Mode, Paths: w.Paths})
-	}
-	return len(c.inTheWay(holders)) > 0
 }
 
 // snapshot returns the present content of the page, as bytes.

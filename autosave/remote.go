@@ -102,7 +102,8 @@ func (s *Saver) letPass(m Message) {
 	}
 	end = s.passing
 	s.background(func(ctx context.Context, step func(func()) bool) {
-		for wait.For(ctx, lateInspectLimit) == nil && time.Until(end) > 0 && s.config.awaited(ctx) {
+		for awaited := true; awaited && wait.For(ctx, lateInspectLimit) == nil && time.Until(end) > 0; {
+			_, awaited = s.config.inspect(ctx, lateInspectLimit)
 		}
 		step(func() { s.lineUp(0) })
 	})
