@@ -25,6 +25,14 @@ func (a *API) sharedLimits(r *http.Request, s sessions.Session) []limit {
 
 func (a *API) ownLimit(s sessions.Session) limit { return limit{a.limits, s.HolderID} }
 
+// ownFirst returns the limits of a session that is known. Its own limit comes first, so a session at its limit takes nothing from the others
+// of its user and its address.
+func (a *API) ownFirst(r *http.Request, s sessions.Session) []limit {
+	limits := append(a.sharedLimits(r, s), a.ownLimit(s))
+	slices.Reverse(limits)
+	return limits
+}
+
 // within counts something by count in one limit after the other, until one refuses it.
 func within(limits []limit, count func(l *sessions.Limiter, key string, now time.Time) (retryAfter int, ok bool)) error {
 	now := time.Now()
@@ -47,12 +55,12 @@ func (a *API) noteLimited(err error) error {
 // countRequest counts a request. A session without recent requests counts as a new one of its address, so an invented secret brings no new
 // allowance.
 func (a *API) countRequest(r *http.Request, s sessions.Session) error {
-	limits := a.sharedLimits(r, s)
+	limits := a.ownFirst(r, s)
 	if s.New || !a.limits.Known(s.HolderID) {
-		limits = append(limits, limit{a.newcomers, a.network(r)})
-	}
-	if !s.New {
-		limits = append(limits, a.ownLimit(s))
+		limits = append(a.sharedLimits(r, s), limit{a.newcomers, a.network(r)})
+		if !s.New {
+			limits = append(limits, a.ownLimit(s))
+		}
 	}
 	return a.noteLimited(within(limits, (*sessions.Limiter).Allow))
 }
@@ -68,9 +76,9 @@ func (a *API) allowMore(r *http.Request, s sessions.Session, n int) bool {
 }
 
 func (a *API) more(r *http.Request, s sessions.Session, n int) error {
-	limits := a.sharedLimits(r, s)
-	if !s.New {
-		limits = append(limits, a.ownLimit(s))
+	limits := a.ownFirst(r, s)
+	if s.New {
+		limits = a.sharedLimits(r, s)
 	}
 	return within(limits, func(l *sessions.Limiter, key string, now time.Time) (int, bool) {
 		return l.AllowMore(key, now, n)
@@ -82,10 +90,7 @@ func (a *API) countUnknown(r *http.Request) error {
 	return a.noteLimited(within([]limit{{a.addresses, a.network(r)}}, (*sessions.Limiter).Allow))
 }
 
-// MaySend counts a message of a socket as a request, and reports whether it may come now. The session's own limit comes first, so a session
-// at its limit takes nothing from the others of its user and its address.
+// MaySend counts a message of a socket as a request, and reports whether it may come now.
 func (a *API) MaySend(r *http.Request, s sessions.Session) bool {
-	limits := append(a.sharedLimits(r, s), a.ownLimit(s))
-	slices.Reverse(limits)
-	return within(limits, (*sessions.Limiter).Allow) == nil
+	return within(a.ownFirst(r, s), (*sessions.Limiter).Allow) == nil
 }
