@@ -253,7 +253,9 @@ func (s *Store) Read(ctx context.Context, document string) ([]byte, Info, error)
 			return nil, Info{}, err
 		}
 		data, err := io.ReadAll(r)
-		return data, c.Info, errors.Join(err, r.Close())
+		if err = errors.Join(err, r.Close()); !errors.Is(err, blobs.ErrNotFound) {
+			return data, c.Info, err
+		}
 	}
 }
 
