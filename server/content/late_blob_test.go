@@ -37,3 +37,30 @@ func TestABlobThatArrivesAfterItsDeletionIsSwept(t *testing.T) {
 	assert.Empty(t, f.names(t))
 	assert.False(t, s.Left())
 }
+
+// leaving lets the client leave while a blob is written.
+type leaving struct {
+	blobs.Blobs
+	leave func()
+}
+
+func (l *leaving) Put(ctx context.Context, name string, data []byte) error {
+	l.leave()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return l.Blobs.Put(ctx, name, data)
+}
+
+// A client leaves in the middle of a save, as pages do every day. The write of the blob goes on, so its outcome is known: the blob is deleted,
+// and no look at all blobs is needed.
+func TestASaveWhoseClientLeavesNeedsNoSweep(t *testing.T) {
+	s, f, lock := opened(t, 2)
+	token := lock("r")
+	ctx, leave := context.WithCancel(t.Context())
+	s.Blobs = &leaving{f, leave}
+	_, err := s.Write(ctx, "r", Writer{Holder: "ann", Maker: "ann"}, token, Save{}, nil, []byte("text"))
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Empty(t, f.names(t))
+	assert.False(t, s.Left())
+}

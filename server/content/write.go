@@ -201,7 +201,7 @@ func (s *Store) MayMakeMore(ctx context.Context, by Writer, more, fewer int64) e
 	return err
 }
 
-// put writes the blob, unless a recent try has already written it.
+// put writes the blob, unless a recent try has already written it. If ctx ends meanwhile, the write goes on, so that giveUp knows its outcome.
 func (w *write) put(ctx context.Context, digest string) error {
 	now := time.Now()
 	if w.d.Blob != "" && now.Sub(time.UnixMilli(w.d.Saved)) < commitWithin {
@@ -212,8 +212,11 @@ func (w *write) put(ctx context.Context, digest string) error {
 	}
 	save := newSave(now)
 	w.d = description{Save: save, Blob: digest + "-" + save, Saved: now.UnixMilli()}
-	err := w.Blobs.Put(ctx, w.d.Blob, w.data)
-	if err != nil && !errors.Is(err, blobs.ErrFull) {
+	err := w.Blobs.Put(context.WithoutCancel(ctx), w.d.Blob, w.data)
+	if err == nil {
+		return context.Cause(ctx) // the transaction would have an unknown outcome
+	}
+	if !errors.Is(err, blobs.ErrFull) {
 		w.left.Store(true) // a bucket may carry out the write after giveUp has deleted the blob
 	}
 	return err
