@@ -169,7 +169,7 @@ type fetchFailed struct{}
 func (k keys) VerifySignature(ctx context.Context, token string) ([]byte, error) {
 	payload, err := k.KeySet.VerifySignature(ctx, token)
 	var failed *url.Error // of the client
-	if report, ok := ctx.Value(fetchFailed{}).(*error); ok && errors.As(err, &failed) && !errors.Is(err, errPaced) {
+	if report, ok := ctx.Value(fetchFailed{}).(*error); ok && errors.As(err, &failed) {
 		*report = err
 	}
 	return payload, err

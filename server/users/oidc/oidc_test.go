@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -108,9 +109,36 @@ func TestInventedKeysDoNotFloodProvider(t *testing.T) {
 	for range 20 * fetchesAtOnce {
 		eve.Rename()
 		_, _, err := v.User(t.Context(), eve.Token(claims))
-		require.ErrorIs(t, err, users.ErrUnauthenticated)
+		require.Error(t, err)
 	}
 	assert.LessOrEqual(t, p.Requests(), fetchesAtOnce+fetches*int(time.Since(begun)/time.Second+1))
+}
+
+// While somebody invents keys, the provider rotates its own. A user's token with the new key is not refused: it cannot be checked yet. With 401,
+// a program would lose its lock, and a browser would be nobody for a moment, which holds no lock.
+func TestInventedKeysDoNotSpoilTokens(t *testing.T) {
+	p := oidctest.New(t)
+	v, err := New(Config{Issuer: p.Issuer(), Audience: "holdfast"})
+	require.NoError(t, err)
+	claims := map[string]any{"iss": p.Issuer(), "sub": "ann", "aud": "holdfast", "exp": time.Now().Add(time.Hour).Unix()}
+	eve, refused := oidctest.New(t), 0
+	for range 5 * fetchesAtOnce {
+		eve.Rename()
+		if _, _, err := v.User(t.Context(), eve.Token(claims)); errors.Is(err, users.ErrUnauthenticated) {
+			refused++
+		}
+	}
+	assert.Positive(t, refused, "a key that the provider does not have")
+	p.Rename() // takes no time in which another fetch is allowed
+	ann := p.Token(claims)
+	for {
+		_, _, err := v.User(t.Context(), ann)
+		if err == nil {
+			break
+		}
+		require.ErrorIs(t, err, users.ErrUnavailable)
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 func TestIssuerAndAudienceAreSetTogether(t *testing.T) {
