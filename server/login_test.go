@@ -6,6 +6,8 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -135,6 +137,56 @@ func TestHeadKeepsTheSignIn(t *testing.T) {
 	browse(t, browser, callback)
 	_, _, text := browse(t, browser, s.URL+"/api/session")
 	assert.Contains(t, text, `"user":"ann"`)
+}
+
+// The provider is slow, and a client ends the same sign-in again and again. Each time is a connection to the provider, which is an open file.
+func TestManySignInsAreFewRequestsToTheProvider(t *testing.T) {
+	t.Parallel()
+	const requests, most = 40, 4
+	p := oidctest.New(t)
+	s := start(t, func(c *server.Config) {
+		c.OIDCIssuer, c.OIDCAudience, c.OIDCSecret = p.Issuer(), "holdfast", writeFile(t, "hush\n")
+	})
+	p.SignIn(map[string]any{"iss": p.Issuer(), "sub": "ann", "aud": "holdfast", "exp": time.Now().Add(time.Hour).Unix()}, "hush")
+	browser, callback := signInUntilCallback(t, s.URL)
+	var once sync.Once
+	var open, peak atomic.Int64
+	goOn := make(chan struct{})
+	time.AfterFunc(time.Second, func() { once.Do(func() { close(goOn) }) })
+	p.Delay(func() {
+		if n := open.Add(1); n > most {
+			peak.Store(n)
+			once.Do(func() { close(goOn) })
+		}
+		<-goOn
+		open.Add(-1)
+	})
+	at, err := url.Parse(s.URL)
+	require.NoError(t, err)
+	kept := browser.Jar.Cookies(at)
+	statuses := make(chan int)
+	for range requests {
+		go func() {
+			request, err := http.NewRequestWithContext(t.Context(), "GET", callback, nil)
+			assert.NoError(t, err)
+			for _, c := range kept {
+				request.AddCookie(c)
+			}
+			response, err := http.DefaultTransport.RoundTrip(request)
+			if assert.NoError(t, err) {
+				assert.NoError(t, response.Body.Close())
+				statuses <- response.StatusCode
+			} else {
+				statuses <- 0
+			}
+		}()
+	}
+	got := map[int]int{}
+	for range requests {
+		got[<-statuses]++
+	}
+	assert.Equal(t, map[int]int{http.StatusSeeOther: 1, http.StatusUnauthorized: requests - 1}, got, "a code counts once")
+	assert.Zero(t, peak.Load(), "so many requests at once")
 }
 
 func TestAServerWithoutAProvider(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 const bodiesAtOnce = 32
 
 const (
-	// turnsAtOnce is how many requests of one address may use much memory at once, up to 128 MiB each, or read many past events.
+	// turnsAtOnce is how many requests of one address may use much memory at once, up to 128 MiB each, or read many past events, or have
+	// the server ask the provider where users sign in.
 	turnsAtOnce = 4
 	// turnWait is how long a request waits for that.
 	turnWait = 5 * time.Second
@@ -47,12 +48,14 @@ func (a *API) ReadContent(w http.ResponseWriter, r *http.Request, may func() err
 	return data, end, nil
 }
 
-// TakeMemory waits until the request may use much memory besides its body. The caller calls end afterwards. A few requests of one address
-// may do so at once. The others wait, and after turnWait they fail.
-func (a *API) TakeMemory(r *http.Request) (end func(), err error) {
+// TakeMemory waits until the request may use much memory besides its body. The caller calls end afterwards.
+func (a *API) TakeMemory(r *http.Request) (end func(), err error) { return a.takeTurn(r, &a.memory) }
+
+// takeTurn waits for one of the few turns of the request's address. A request that waits for turnWait fails.
+func (a *API) takeTurn(r *http.Request, of *turns) (end func(), err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), turnWait)
 	defer cancel()
-	end, ok := a.memory.take(ctx, a.network(r), turnsAtOnce)
+	end, ok := of.take(ctx, a.network(r), turnsAtOnce)
 	if ok {
 		return sync.OnceFunc(end), nil
 	}

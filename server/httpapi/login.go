@@ -43,6 +43,11 @@ func (a *API) endSignIn(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	if a.Provider == nil {
 		return errNoProvider
 	}
+	end, err := a.takeTurn(r, &a.signIns)
+	if err != nil {
+		return err
+	}
+	defer end()
 	pending, ok := a.Sessions.TakePending(w, r)
 	query := r.URL.Query()
 	if !ok || query.Get("code") == "" {

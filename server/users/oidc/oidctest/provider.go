@@ -29,6 +29,7 @@ type Provider struct {
 	requests atomic.Int64
 	stopped  atomic.Bool
 	status   atomic.Int64 // of each response; 0 is as it should be
+	delay    atomic.Pointer[func()]
 
 	mu  sync.Mutex
 	key *rsa.PrivateKey
@@ -109,6 +110,9 @@ func (p *Provider) Start() { p.stopped.Store(false) }
 // Refuse makes the provider respond with a status and no answer; 0 makes it answer again.
 func (p *Provider) Refuse(status int) { p.status.Store(int64(status)) }
 
+// Delay makes each exchange of a code wait until f returns.
+func (p *Provider) Delay(f func()) { p.delay.Store(&f) }
+
 // Rotate replaces the key.
 func (p *Provider) Rotate() {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -134,6 +138,9 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if status := p.status.Load(); status != 0 {
 		w.WriteHeader(int(status))
 		return
+	}
+	if f := p.delay.Load(); f != nil && r.URL.Path == "/token" {
+		(*f)()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
