@@ -52,6 +52,15 @@ const compare = async locks => {
   await note('steal and shared', () => request('n', {steal: true, mode: 'shared'}, () => 0))
   await note('signal and steal', () => request('n', {steal: true, signal: signal()}, () => 0))
   await note('signal and ifAvailable', () => request('n', {ifAvailable: true, signal: signal()}, () => 0))
+  await note('a signal of a frame', () => request('w', async () => {
+    const {contentWindow} = document.body.appendChild(document.createElement('iframe'))
+    const controller = new contentWindow.AbortController()
+    const waiting = request('w', {signal: controller.signal}, () => 'never')
+    controller.abort('enough')
+    return waiting
+  }))
+  await note('signal is null', () => request('n', {signal: null}, () => 0))
+  await note('signal has the prototype alone', () => request('n', {signal: Object.create(AbortSignal.prototype)}, () => 0))
   await note('aborted before', () => request('n', {signal: AbortSignal.abort()}, () => 0))
   await note('aborted before with a reason', () => request('n', {signal: AbortSignal.abort('because')}, () => 0))
   await note('ifAvailable gets null', () => request('held', () => request('held', {ifAvailable: true}, lock => lock)))
@@ -63,6 +72,12 @@ const compare = async locks => {
     controller.abort('enough')
     return waiting
   }))
+  for (const code of ['lease-lost', 'aborted', 'runtime-crashed']) await note('aborted with a reason whose code is ' + code, () => request('w', async () => {
+    const controller = new AbortController(), reason = Object.assign(new RangeError('x'), {code})
+    const waiting = request('w', {signal: controller.signal}, () => 'never')
+    controller.abort(reason)
+    return waiting.catch(failure => failure === reason)
+  }))
   await note('an abort after the grant changes nothing', () => {
     const controller = new AbortController()
     return request('a', {signal: controller.signal}, async () => { controller.abort(); return 'kept' })
@@ -73,6 +88,13 @@ const compare = async locks => {
     await granted
     const thief = await request('t', {steal: true}, lock => lock.mode)
     return thief + ' ' + await stolen.catch(said)
+  })
+  await note('stolen, and the callback fails at once', async () => {
+    let fail, stolen
+    const granted = new Promise(done => { stolen = request('t', () => new Promise((_, no) => { fail = no; done() })) })
+    await granted
+    await request('t', {steal: true}, () => fail(new RangeError('x')))
+    return await stolen.catch(said)
   })
   await note('first come first served', async () => {
     const order = []

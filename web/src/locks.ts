@@ -66,6 +66,8 @@ export const both = (first: Requester, second: Requester): Requester => async (r
 /** The result or error of a function, as a promise. */
 const attempt = async (run: () => unknown): Promise<unknown> => run();
 
+const code = (failure: unknown): unknown => (Object(failure) as { code?: unknown }).code;
+
 const refuse = (why: string): DOMException => new DOMException(why, "NotSupportedError");
 
 export class Locks implements LockManagerLike {
@@ -89,16 +91,20 @@ export class Locks implements LockManagerLike {
     const { request, signal } = read(name, args.length > 2 ? args[1] : undefined);
     if (typeof callback !== "function") throw new TypeError("callback must be a function");
     signal?.throwIfAborted();
-    let own = false; // the failure is the callback's
+    let own: unknown; // the failure of the callback
     try {
       return await this.#run(request, signal, (granted) => {
         signal?.throwIfAborted(); // the abort came before the grant arrived: the lock is released
         const result = attempt(() => (callback as Callback)(granted ? { name, mode: request.mode as LockMode } : null));
-        result.catch(() => { own = true; });
+        result.catch((failure: unknown) => { own = failure; });
         return result;
       }) as T;
     } catch (failure) {
-      throw own ? failure : exception(failure, signal);
+      // Failures of the page stay unchanged; a browser has other exceptions than Go.
+      const ours = failure !== own && failure !== signal?.reason && code(failure);
+      if (ours === "lease-lost") throw new DOMException("the lock was stolen", "AbortError");
+      if (ours === "aborted") signal?.throwIfAborted();
+      throw failure;
     }
   }
 }
@@ -112,21 +118,13 @@ function checkActive(): void {
 function read(name: string, options: unknown): { request: LockRequest; signal: AbortSignal | undefined } {
   const given = options ?? {};
   if (given !== Object(given)) throw new TypeError("options must be an object");
-  const { ifAvailable = false, mode = "exclusive", signal, steal = false } = given as Record<string, unknown>;
+  const { ifAvailable, mode = "exclusive", signal, steal } = given as Record<string, unknown>;
   const request = { name, mode: `${mode}`, ifAvailable: Boolean(ifAvailable), steal: Boolean(steal) };
-  if (!["exclusive", "shared"].includes(request.mode)) throw new TypeError(`${request.mode} is not a lock mode`);
-  if (signal !== undefined && !(signal instanceof AbortSignal)) throw new TypeError("signal must be an AbortSignal");
-  if (name.startsWith("-")) throw refuse("names that begin with - are reserved");
+  if (!["exclusive", "shared"].includes(request.mode)) throw new TypeError(`mode must not be ${request.mode}`);
+  if (signal !== undefined) AbortSignal.any([signal as AbortSignal]); // throws unless it is a signal, which may be a frame's
+  if (name.startsWith("-")) throw refuse("name must not begin with -");
   if (request.steal && request.ifAvailable) throw refuse("steal excludes ifAvailable");
-  if (request.steal && request.mode !== "exclusive") throw refuse("steal needs mode exclusive");
+  if (request.steal && request.mode === "shared") throw refuse("steal excludes mode shared");
   if (signal && (request.steal || request.ifAvailable)) throw refuse("signal excludes steal and ifAvailable");
-  return { request, signal };
-}
-
-/** The exception with which a browser would reject; errors of the callback stay unchanged. */
-function exception(failure: unknown, signal: AbortSignal | undefined): unknown {
-  const { code } = Object(failure) as { code?: unknown };
-  if (code === "lease-lost") return new DOMException("the lock was stolen", "AbortError");
-  if (code === "aborted" && signal?.aborted) return signal.reason;
-  return failure;
+  return { request, signal: signal as AbortSignal | undefined };
 }
