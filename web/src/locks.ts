@@ -23,34 +23,32 @@ export const asked = (): number => (clock.holdfast = Math.max(clock.holdfast! + 
  * Requests a lock from the first requester, then from the second, and holds both. So it also excludes pages that use only
  * the first. A release frees the first lock at once, so the order of requests is that of the first; the next holder
  * waits until the second lock is free too. When the first lock is stolen, the second is released although the callback
- * still runs.
+ * still runs. When the second alone is stolen, the request keeps the first: its thief has lost that one and takes effect late.
  */
 export const both = (first: Requester, second: Requester): Requester => async (request, signal, run) => {
   const lost = new AbortController();
-  const stolen = new Promise<never>((_, reject) => lost.signal.addEventListener("abort", reject));
-  stolen.catch(() => undefined);
+  const stolen = new Promise((over) => lost.signal.addEventListener("abort", over));
   let follows: Promise<unknown> | undefined;
+  let result: Promise<unknown> | undefined; // of run, with both locks
   try {
     const value = await first(request, signal, (lock) => lock ? new Promise((resolve, reject) => {
-      let granted = false;
       // Before the second grants the lock, an abort ends the request at once.
-      signal?.addEventListener("abort", () => granted || reject(signal.reason), { signal: lost.signal });
+      signal?.addEventListener("abort", () => result || reject(signal.reason), { signal: lost.signal });
       const ask = (ifAvailable: boolean, end = signal): Promise<unknown> => second({ ...request, ifAvailable }, end ? AbortSignal.any([end, lost.signal]) : lost.signal, (lock) => {
-        if (!lock) return;
-        granted = true;
-        const result = attempt(() => {
-          lost.signal.throwIfAborted();
-          return run(lock);
-        });
+        if (!lock || lost.signal.aborted) return;
+        result = Promise.resolve(lock).then(run); // an abort during run finds it set
         result.then(resolve, reject);
         return Promise.race([result, stolen]);
+      }).catch((failure: unknown) => {
+        if (code(failure) !== "lease-lost") throw failure;
+        return result;
       });
       follows = ask(request.ifAvailable).then((value) => {
-        if (granted) return value;
+        if (result) return value;
         // The second lock may be about to be released. The time limit begins when the runtime has started and answered.
         const late = AbortSignal.timeout(3000);
         return ask(false, late).catch((failure: unknown) => {
-          if (granted || !late.aborted) throw failure;
+          if (result || !late.aborted) throw failure;
           resolve(null); // releases the first lock
           return run(null);
         });
