@@ -109,6 +109,10 @@ func (c *FileLocks) Request(ctx context.Context, r lock.Request) (lock.Grant, er
 		err = c.wait(ctx, w)
 	}
 	c.steps.requests.answered(e.id)
+	if errors.Is(err, lock.ErrDenied) {
+		c.steps.requests.released(e.id) // the table has no entry of it
+		return nil, err
+	}
 	if err != nil {
 		_ = g.Release(context.WithoutCancel(ctx)) // remove the entry from the table, granted or not
 		return nil, err

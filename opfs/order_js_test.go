@@ -4,6 +4,7 @@ package opfs
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -131,4 +132,34 @@ func TestFrozenWaiterIsPassedWhileTableChanges(t *testing.T) {
 		c.steps.turn.give()
 		free(t, <-[]chan lock.Grant{granted, resumed}[i])
 	}
+}
+
+// A request that is denied has nothing to remove, so its answer comes before those of later operations.
+func TestDenialDoesNotWaitForLaterOperations(t *testing.T) {
+	root := newRoot()
+	holder, c := newClient(t, root), newClient(t, root)
+	held := must(holder.Request(t.Context(), want("x")))
+	later, denied := make(chan bool, 1), make(chan error, 1)
+	c.steps.hook = func(step string) {
+		if step == "decided" && len(later) == 0 {
+			go func() { later <- c.steps.order.take(t.Context()) }()
+			runtime.Gosched() // now it waits in line
+			c.steps.hook = nil
+		}
+	}
+	go func() {
+		r := want("x")
+		r.IfAvailable = true
+		_, err := c.Request(t.Context(), r)
+		denied <- err
+	}()
+	require.True(t, <-later)
+	select {
+	case err := <-denied:
+		require.ErrorIs(t, err, lock.ErrDenied)
+	case <-time.After(time.Second):
+		t.Error("the denial waits for an operation that began after it")
+	}
+	c.steps.order.give()
+	free(t, held)
 }
