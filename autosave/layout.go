@@ -98,7 +98,9 @@ func (l *Layout) fence(ctx context.Context, token int64) error {
 		return err
 	}
 	_, err = l.look(ctx, token)
-	l.fenced = err == nil
+	if l.fenced = err == nil; l.fenced && l.failed != nil {
+		l.collect(ctx, nil, nil) // the next commit does not build on them: a successor that finds both would take them for earlier history
+	}
 	return err
 }
 

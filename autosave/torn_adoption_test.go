@@ -1,6 +1,7 @@
 package autosave_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -49,6 +50,41 @@ func TestWriteFailsDuringAnAdoption(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// The save of a merged draft fails, and the page dies in its next save, whose content lacks the draft. The next editor offers the draft: it
+// does not take what is left of the failed save for an earlier generation that contains it.
+func TestPageDiesAfterAFailedMerge(t *testing.T) {
+	for _, first := range autosavetest.Faults {
+		for _, second := range autosavetest.Faults {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+				w.dispute(shelf)
+				b := w.author("b", shelf)
+				b.config.Merge = func(_ context.Context, c autosave.Conflict) (autosave.Content, error) {
+					return autosave.Bytes(string(c.Theirs) + string(c.Mine)), nil
+				}
+				saves, before := 0, ""
+				b.files.Before = func(operation string) {
+					if strings.HasPrefix(operation, "write index") && strings.HasPrefix(before, "write history") {
+						if saves++; saves <= 2 {
+							b.files.Break(0, []autosavetest.Fault{first, second}[saves-1], saves == 2)
+						}
+					}
+					before = operation
+				}
+				b.start()
+				b.types("!")
+				w.sleep(time.Minute)
+				require.Equal(t, 2, saves)
+				b.die()
+				c := w.author("c", shelf).start()
+				kept := strings.Join(append(c.texts(), c.shows()), "|")
+				for _, word := range []string{"mine", "theirs", "!"} {
+					assert.Contains(t, kept, word, "%v, %v", first, second)
+				}
+			})
 		}
 	}
 }
