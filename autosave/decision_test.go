@@ -1,6 +1,8 @@
 package autosave_test
 
 import (
+	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,4 +67,47 @@ func TestOneDraftGoesAndAnotherComes(t *testing.T) {
 		assert.Empty(t, c.waits)
 		assert.Zero(t, c.State().Drafts)
 	})
+}
+
+// The user decides twice that a draft becomes the content, at once or while the first decision is carried out. The page gets the draft once,
+// and text typed after that stays the content. The second decision was made about another content.
+func TestDraftIsMadeTheContentOnce(t *testing.T) {
+	for name, late := range map[string]bool{"at once": false, "late": true} {
+		t.Run(name, func(t *testing.T) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+				w.dispute(shelf)
+				b, goOn := w.author("b", shelf), make(chan struct{})
+				var readings atomic.Int64
+				b.config.Drafts = readBefore{b.desk, func() {
+					if n := readings.Add(1); n == 2 || n == 3 && !late { // the first one is that of the load
+						<-goOn
+					}
+				}}
+				b.start()
+				all, err := b.Drafts(t.Context())
+				require.NoError(t, err)
+				results := make(chan error, 2)
+				for range 2 {
+					go func() { results <- b.ResolveDraft(t.Context(), all[0].ID, autosave.AsContent) }()
+				}
+				w.sleep(0)
+				if !late {
+					close(goOn)
+					w.sleep(0)
+				}
+				b.types("!")
+				w.sleep(time.Second)
+				if late {
+					close(goOn)
+				}
+				errs := []error{<-results, <-results}
+				assert.Contains(t, errs, nil)
+				require.ErrorIs(t, errors.Join(errs...), autosave.ErrReadOnly)
+				w.sleep(time.Second)
+				assert.Equal(t, []string{"one, mine!", "one, mine", "one, theirs", "one"}, w.generations())
+				assert.Equal(t, "one, mine!", b.shows())
+				assert.Equal(t, 2, b.count(autosave.EventEditable))
+			})
+		})
+	}
 }

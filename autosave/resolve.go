@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+
+	"github.com/holdfast-dev/holdfast/lock"
 )
 
 // Resolution is a decision about a draft.
@@ -30,7 +32,7 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 	}
 	ctx, stop := bounded(ctx)
 	defer stop()
-	lease := s.tenancy()
+	lease := s.held.Load()
 	var known []Draft
 	s.do(func() { known = s.drafts.waiting }) // a user discards no text that this page has not heard of
 	listed, err := s.Drafts(ctx)
@@ -93,8 +95,8 @@ func (s *Saver) resolved(id string) {
 	s.events.tell(Event{Type: EventPhase, State: s.state()})
 }
 
-// saveDraft makes the draft the content and gives it to the page, or keeps it in the history. leaseID is the lease at the time of the decision.
-func (s *Saver) saveDraft(ctx context.Context, d Draft, as Resolution, leaseID string) error {
+// saveDraft makes the draft the content and gives it to the page, or keeps it in the history. decided is the lease at the time of the decision.
+func (s *Saver) saveDraft(ctx context.Context, d Draft, as Resolution, decided *lock.Lease) error {
 	lease, ok := s.Lease()
 	if !ok {
 		err := s.over()
@@ -106,7 +108,7 @@ func (s *Saver) saveDraft(ctx context.Context, d Draft, as Resolution, leaseID s
 		return asError(err, CodeReadFailed, "the draft could not be read")
 	}
 	if as == AsContent {
-		return s.makeCurrent(ctx, &restore{content: text, draft: &d, lease: leaseID})
+		return s.makeCurrent(ctx, &restore{content: text, draft: &d, lease: decided})
 	}
 	err = answered(ctx, CodeWriteFailed, theStore, func(ctx context.Context) error {
 		_, err := s.config.Store.Commit(ctx, Commit{Content: Bytes(text), Draft: d.ID, Number: d.Number, Aside: true, Token: lease.Token,

@@ -3,6 +3,8 @@ package autosave
 import (
 	"context"
 	"slices"
+
+	"github.com/holdfast-dev/holdfast/lock"
 )
 
 // restoreWrites is the maximum number of writes of a restore that is repeated because the user types meanwhile.
@@ -13,8 +15,8 @@ const restoreWrites = 10
 // every keystroke, and the page and the store agree in the end.
 type restore struct {
 	content []byte
-	draft   *Draft // the draft whose content it is, which an event gives to the page; nil: a generation's
-	lease   string // under which the user has decided
+	draft   *Draft      // the draft whose content it is, which an event gives to the page; nil: a generation's
+	lease   *lock.Lease // under which the user has decided: another pointer for each content that the page was given
 	writes  int
 	result  chan error // capacity 1
 }
@@ -23,7 +25,7 @@ type restore struct {
 // shows until then. It fails with the errors of FlushNow and of [Store], and with ErrReadOnly if this page was read-only
 // meanwhile. After an error, or if ctx has ended, the page's own text is saved as the current content.
 func (s *Saver) Restore(ctx context.Context, id string) ([]byte, error) {
-	lease := s.tenancy()
+	lease := s.held.Load()
 	ctx, stop := bounded(ctx)
 	defer stop()
 	content, err := s.Read(ctx, id)
@@ -39,14 +41,14 @@ func (s *Saver) Restore(ctx context.Context, id string) ([]byte, error) {
 var errDecideAgain = &Error{Code: CodeReadOnly, Detail: "this page was read-only meanwhile, and another content may be current; look at it, and decide again"}
 
 // makeCurrent runs a restore and returns when the content is current. A decision holds for the content that the user
-// knows: it ends with the lease of the page.
+// knows: it ends with the lease of the page, and when the page is given another one.
 func (s *Saver) makeCurrent(ctx context.Context, r *restore) error {
 	r.result = make(chan error, 1)
 	if !s.do(func() {
 		switch {
 		case s.role != editing:
 			r.result <- s.refusal()
-		case s.lease.ID != r.lease:
+		case s.held.Load() != r.lease:
 			r.result <- errDecideAgain
 		default:
 			s.saves.restores = append(s.saves.restores, r)
@@ -99,6 +101,7 @@ func (s *Saver) restored(w *write) {
 		s.saves.settleRestore(r, nil)
 		s.drafts.replaced()
 		if r.draft != nil {
+			s.saves.unrestored(errDecideAgain)
 			s.give(r.content)
 		}
 	case s.role != editing:

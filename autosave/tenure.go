@@ -52,15 +52,6 @@ func (t *tenure) enter(r role) {
 	t.readOnly.Store(r != editing)
 }
 
-// tenancy returns the id of the lease under which this page edits, or is given a text to edit; "" if there is none. Any
-// goroutine may call it.
-func (t *tenure) tenancy() string {
-	if l := t.held.Load(); l != nil {
-		return l.ID
-	}
-	return ""
-}
-
 // verifying reports whether this page has a lease that it is verifying.
 func (t *tenure) verifying() bool { return t.role == starting && t.leaseDone != nil }
 
