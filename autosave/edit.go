@@ -234,8 +234,12 @@ func (s *Saver) readonly(reason lock.ReadonlyReason, err error) {
 			if s.holder == nil { // otherwise the new editor has announced itself
 				s.holder = holder
 			}
+			what := EventReadonly
+			if s.denied && reason != lock.ReasonAcquireFailed { // the page has not edited since the last one
+				what = EventPhase
+			}
 			s.denied = true
-			s.emit(Event{Type: EventReadonly, Reason: reason, Err: err, Holder: s.holder, Unsaved: s.drafts.unsaved.text})
+			s.emit(Event{Type: what, Reason: reason, Err: err, Holder: s.holder, Unsaved: s.drafts.unsaved.text})
 			if !l.dirty && s.changes.dirty() { // the mark was under way as the lock was lost
 				l.dirty, l.marked = true, s.changes.count()
 				s.work.Go(func() { s.keepLoss(l) })

@@ -78,3 +78,29 @@ func TestDecisionEndsWithTheLease(t *testing.T) {
 		})
 	}
 }
+
+// A page that waits for its turn loses the lock again while it merges a draft. It has not edited since it became read-only, so it is not
+// told that again.
+func TestLockLostDuringAMerge(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		w.dispute(shelf)
+		first := w.thief()
+		b := w.author("b", shelf)
+		b.config.Merge = func(ctx context.Context, _ autosave.Conflict) (autosave.Content, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		b.start()
+		require.NoError(t, first.Release(t.Context()))
+		w.sleep(time.Second)
+		last, err := w.manager("last").Acquire(t.Context(), lock.AcquireOptions{Steal: true})
+		require.NoError(t, err)
+		w.sleep(time.Second)
+		assert.Equal(t, 1, b.count(autosave.EventReadonly))
+		assert.NotNil(t, b.State().Holder)
+		require.NoError(t, last.Release(t.Context()))
+		w.sleep(time.Minute)
+		assert.False(t, b.ReadOnly())
+		assert.Len(t, b.disputes(), 1)
+	})
+}
