@@ -117,9 +117,10 @@ func (s *Saver) recordWaiting(listed []Draft) []Draft {
 		listed = append([]Draft{*d}, listed...) // typing has reopened its file
 	}
 	before := len(s.drafts.waiting)
-	s.drafts.waiting = listed
+	fresh := s.drafts.wait(listed)
 	if len(listed) != before {
 		s.events.tell(Event{Type: EventPhase, State: s.state()})
 	}
+	s.tellDrafts(fresh, nil)
 	return listed
 }

@@ -79,9 +79,12 @@ func TestTextBeforeTheContentIsUnsavedText(t *testing.T) {
 				if (detail.unsaved) offered.push(decode(detail.unsaved))
 				text = decode(detail.content)
 			})
+			globalThis.found = []
+			autosave.addEventListener('autosave:draft', ({detail}) => found.push(detail.id))
 			type('mine')
 			null`, nil)
-		ben.WaitFor("text === 'theirs'", browser.Limit)
+		ben.WaitFor("text === 'theirs' && found.length > 0", browser.Limit)
+		assert.True(t, browser.Get[bool](ben, "found.length === 1 && autosave.state().drafts === 1"))
 		assert.Equal(t, []string{"mine"}, browser.Get[[]string](ben, "offered"))
 		ben.WaitFor("await drafted('mine')", browser.Limit)
 		assert.Equal(t, "draft", browser.Get[string](ben, "await places('mine')"))

@@ -217,9 +217,8 @@ export class AutoSave implements Saver {
   /** Makes a draft, which every page sees, of text that was typed in a page that may not write, unless the page edits by then. */
   async #setAside(): Promise<void> {
     if (!this.#readOnly || this.#asleep || this.#disposing || !this.#snapshots.unsaved || this.#journal.sealed?.marks === this.#snapshots.marks) return;
-    const { draft } = this.#snapshots;
     await this.#journal.draft(this.#snapshots.stand(), "lock-lost");
-    for (const one of await this.drafts()) if (one.id === draft && this.#readOnly) this.#wire.handle.tell("autosave:draft", Object.freeze(one));
+    await this.drafts(); // Go finds it and reports it
   }
 
   #end(): void {
@@ -277,7 +276,7 @@ export class AutoSave implements Saver {
 
   /** Replaces the page's text. */
   #replace(base: string, bytes: Uint8Array): void {
-    this.#journal.leave("lock-lost");
+    this.#journal.leave(() => this.drafts()); // Go finds it and reports it
     this.#snapshots.replaced(base, decoder.decode(bytes));
     this.#marks.news();
   }

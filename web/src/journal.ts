@@ -199,15 +199,18 @@ export class Journal {
     void this.#post("saved", this.#id, draft, number).catch(() => undefined);
   }
 
-  /** The page's text is about to be replaced. Its unsaved part becomes a draft. */
-  leave(cause: string): void {
+  /** The page's text is about to be replaced. If a part of it is unsaved, that becomes a draft, and `became` is called. */
+  leave(became: () => unknown): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const snapshot = this.current ? this.#drop(this.#snapshots.draft, this.#kept) : this.#snapshots.take(); // otherwise Go has sealed it, or another page has adopted it already
     // An editor may mark the preview that it loads. A journalled text is a draft in any case.
     if (snapshot && (this.#stored || this.#flying[0] || this.#kept || snapshot.text !== this.#snapshots.baseText)) {
       this.#keep(snapshot);
-      void this.seal(snapshot, cause).then(() => rescue.drop(this.folder, snapshot.draft, snapshot.number), () => undefined);
+      void this.seal(snapshot, "lock-lost").then(() => {
+        rescue.drop(this.folder, snapshot.draft, snapshot.number);
+        return became();
+      }).catch(() => undefined);
     } else void this.#post("release", this.#id).catch(() => undefined);
     this.#stored = undefined;
     this.#flying = [];
