@@ -57,8 +57,22 @@ func (s *Saver) recount() {
 	s.work.Go(func() {
 		ctx, stop := context.WithTimeout(s.life, answerLimit)
 		defer stop()
+		all, _ := s.config.list(ctx)
+		s.do(func() { s.savedElsewhere(all) })
 		_, _ = s.Drafts(ctx) // a user who asks for them gets the error
 	})
+}
+
+// savedElsewhere records that another page has saved the text that this page shows, as it was when it became a draft. This page does not make
+// that draft again.
+func (s *Saver) savedElsewhere(all []Generation) {
+	for _, g := range all {
+		if d := s.drafts.own; d != nil && s.role == viewing && g.Draft == d.ID && g.Number >= d.Number {
+			w := write{since: s.changes.since.Load(), marks: s.drafts.ownMarks}
+			s.clean(&w)
+			s.saved(&w, g)
+		}
+	}
 }
 
 // Drafts returns the drafts of this document that wait for a decision, the newest first.

@@ -2,6 +2,7 @@ package autosave_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -9,6 +10,41 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave"
 	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
 )
+
+// Another page makes the text of a page the content, and types on until the history no longer has that generation. The first page still shows
+// its text. It has nothing to save, so it ends without an error and without a draft, which would be a conflict.
+func TestTextThatAnotherPageHasSavedIsNoDraft(t *testing.T) {
+	for name, more := range map[string]string{"as it was": "", "and more": ", more"} {
+		t.Run(name, func(t *testing.T) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+				a := w.savedOne(shelf)
+				w.robbed(a, ", mine")
+				b := w.author("b", shelf)
+				b.config.Limits.MaxGenerations = 2
+				b.start()
+				require.Equal(t, "one, mine", b.shows())
+				w.sleep(0)
+				assert.Zero(t, a.State().Drafts)
+				assert.Zero(t, a.State().PendingBytes)
+				if more != "" {
+					a.types(more)
+				}
+				for range 4 {
+					b.types("+")
+					w.sleep(10 * time.Second)
+				}
+				err := a.Dispose(t.Context())
+				if more != "" {
+					require.ErrorIs(t, err, autosave.ErrReadOnly)
+					assert.Equal(t, []string{"closed: one, mine, more"}, storedDraft(t, shelf))
+					return
+				}
+				require.NoError(t, err)
+				assert.Empty(t, storedDraft(t, shelf))
+			})
+		})
+	}
+}
 
 // A page stores a draft by itself, without the Saver, which finds it in a list and reports it once.
 func TestDraftThatIsFoundInAListIsReported(t *testing.T) {

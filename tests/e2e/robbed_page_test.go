@@ -91,3 +91,27 @@ func TestTextBeforeTheContentIsUnsavedText(t *testing.T) {
 		ben.MustEval("await hf.close(); null", nil)
 	})
 }
+
+// Another page makes the draft of a robbed page the content, and types on until the history no longer has that generation. The robbed page still
+// shows that text. It ends without an error, and without a draft that would be a conflict.
+func TestRobbedPageWhoseTextAnotherPageHasSavedLeavesNoDraft(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "robbed and adopted " + host
+		ann, ben := w.tab(t, named(host, root, "Ann")), w.tab(t, named(host, root, "Ben"))
+		ann.MustEval(endings.Editing, nil)
+		ann.MustEval("await edit({standby: false, debounceMs: 60000, idleMs: 60000}); type('mine'); null", nil)
+		ben.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
+		ann.WaitFor("heard('readonly').length === 1 && autosave.state().drafts === 1", browser.Limit)
+		ben.MustEval("await lease.release(); null", nil)
+		ben.MustEval(endings.Editing, nil)
+		ben.MustEval("await edit({maxGenerations: 2}); null", nil)
+		assert.Equal(t, "mine", browser.Get[string](ben, "text"))
+		ann.WaitFor("autosave.state().drafts === 0 && autosave.state().pendingBytes === 0", browser.Limit)
+		ben.MustEval("for (let i = 0; i < 3; i++) { type('!'); await autosave.flushNow() } null", nil)
+		ann.MustEval("await autosave.dispose(); await hf.close(); null", nil)
+		assert.Equal(t, 0, browser.Get[int](ben, "(await autosave.drafts()).length"))
+		ben.MustEval("await hf.close(); null", nil)
+	})
+}

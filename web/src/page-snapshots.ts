@@ -144,9 +144,9 @@ export class PageSnapshots {
     return this.#served = snapshot;
   }
 
-  /** A generation was made of a snapshot of the present draft. */
+  /** A generation was made of a snapshot of the present draft, perhaps by another page. */
   saved(number: number, generation: string): void {
-    const snapshot = this.#given.find((one) => one.number === number);
+    const snapshot = [...this.#given, this.#stood].find((one) => one?.number === number);
     this.#given = this.#given.filter((one) => one.number > number);
     if (snapshot) this.#savedMarks = Math.max(this.#savedMarks, snapshot.marks);
     this.base = generation;
