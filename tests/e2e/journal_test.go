@@ -119,3 +119,30 @@ func TestSavedTextIsNotKeptWhenItsDraftIsLate(t *testing.T) {
 		tab.WaitFor(kept+".length === 1", browser.Limit)
 	})
 }
+
+// The journal writes a text while a save of this text is under way. After the save, no later page takes it for text that nobody has saved.
+func TestTextJournalledDuringItsSaveIsNoDraft(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	ann := w.editor(t, named("worker", "saved meanwhile", "Ann"), "{debounceMs: 1, journalMs: 2000}")
+	ann.WaitFor("heard('editable').length === 1", browser.Limit)
+	ann.WorkerEval(`
+		const real = self.onmessage
+		let answer, wrote
+		const written = new Promise(done => { wrote = done })
+		self.onmessage = event => {
+			const {kind, method, arg} = event.data
+			if (method === 'answer' && arg.bytes && !answer) return void (answer = event)
+			real(event)
+			if (answer && kind === 'journal' && method === 'write') wrote()
+		}; 1`, nil)
+	ann.MustEval("type('saved'); null", nil)
+	ann.WorkerEval("await written; real(answer); 1", nil)
+	ann.WaitFor("heard('saved').length === 1", browser.Limit)
+
+	ben := w.editor(t, named("worker", "saved meanwhile", "Ben"), "")
+	ben.MustEval("await autosave.requestEdit(); type(', by Ben'); await autosave.flushNow(); null", nil)
+	ann.MustEval("await hf.close(); null", nil)
+	assert.Empty(t, browser.Get[[]any](ben, "autosave.drafts()"))
+	assert.Equal(t, "saved, by Ben", browser.Get[string](ben, "current()"))
+}

@@ -56,9 +56,12 @@ export class PageSnapshots {
   /** Whether there are marks since the text was replaced. */
   get touched(): boolean { return this.marks > this.#firstMarks; }
 
-  /** Returns the present text of the page. A pinned snapshot stays valid until the next mark. */
+  /**
+   * Returns the present text of the page. A snapshot that was pinned, or that Go has got, stays valid until the next mark. A draft with a
+   * higher number than that of the same text in Go would seem to contain more than what is saved.
+   */
   take(): PageSnapshot {
-    return this.#last ?? this.#present(this.#stands) ?? this.#taken();
+    return this.#last ?? this.#present(this.#stands) ?? this.#present(this.#served) ?? this.#taken();
   }
 
   /**
@@ -138,7 +141,7 @@ export class PageSnapshots {
 
   /** The snapshot for Go: the pinned one, otherwise the present text, otherwise the last one again. */
   serve(): PageSnapshot {
-    const snapshot = this.#pins.shift() ?? this.#present(this.#served) ?? this.take();
+    const snapshot = this.#pins.shift() ?? this.take();
     if (!this.#given.includes(snapshot)) this.#given.push(snapshot);
     snapshot.left = false;
     return this.#served = snapshot;
