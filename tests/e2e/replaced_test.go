@@ -50,3 +50,20 @@ func TestDisposeOfATextThatAnotherReplaces(t *testing.T) {
 		assert.Equal(t, []string{"mine"}, browser.Get[[]string](cleo, "Promise.all((await autosave.drafts()).map(({id}) => autosave.read(id).then(decode)))"))
 	})
 }
+
+// A page shows something else until it has the generation that it restores. Its unsaved text is backed up all the same.
+func TestRestoreBacksUpTheTextAtTheCall(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		ann := w.editor(t, named(host, "backed up "+host, "Ann"), "{debounceMs: 60000, idleMs: 60000}")
+		ann.MustEval(`
+			type('one'); const first = await autosave.flushNow()
+			type(', two'); await sleep(0)
+			const restored = autosave.restore(first.id)
+			text = 'one moment, please'
+			text = decode(await restored); null`, nil)
+		assert.Equal(t, "one", browser.Get[string](ann, "current()"))
+		assert.Equal(t, []string{"one", "one, two", "one"}, browser.Get[[]string](ann, "Promise.all((await autosave.history()).map(({id}) => autosave.read(id).then(decode)))"))
+	})
+}

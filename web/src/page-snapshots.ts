@@ -114,7 +114,7 @@ export class PageSnapshots {
 
   /** Takes the next snapshot for Go, unless the last one includes all marks. */
   pin(): PageSnapshot {
-    const snapshot = this.#stands = this.#present(this.#stands ?? this.#served) ?? this.#taken();
+    const snapshot = this.#stands = this.take();
     this.#pins.push(snapshot);
     return snapshot;
   }
