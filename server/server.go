@@ -349,7 +349,7 @@ func (s *Server) routes(registry *prometheus.Registry, site http.Handler) http.H
 	}
 	s.metrics = metrics
 	if !s.config.MetricsApart {
-		mux.Handle("GET /metrics", metrics)
+		mux.Handle("GET /metrics", s.api.FewAtOnce(metrics))
 	} else {
 		mux.Handle("/metrics", http.NotFoundHandler())
 	}

@@ -96,6 +96,7 @@ type API struct {
 	memory  turns      // of requests that use much memory otherwise
 	replays turns      // of sockets that read past events from the store
 	signIns turns      // of browsers that come back from the provider
+	scrapes counts     // of requests for the metrics
 	open    counts     // sockets
 	mu      sync.Mutex // orders the sockets that begin before those that Drain refuses
 	sockets sync.WaitGroup

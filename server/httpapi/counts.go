@@ -87,3 +87,16 @@ func (a *API) CountSockets(sockets http.Handler) http.Handler {
 		sockets.ServeHTTP(a.paced(w, r), r)
 	})
 }
+
+// FewAtOnce returns a handler that refuses a request if turnsAtOnce others of its address are being answered.
+func (a *API) FewAtOnce(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		end, ok := a.scrapes.begin(a.network(r), turnsAtOnce)
+		if !ok {
+			a.fail(w, r, &rateError{1})
+			return
+		}
+		defer end()
+		handler.ServeHTTP(w, r)
+	})
+}
