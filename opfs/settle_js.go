@@ -60,8 +60,8 @@ func (s *session) notifyLost(lost []*entry) {
 	}
 }
 
-// grantFree grants the requests of this client that nothing blocks.
-func (s *session) grantFree() {
+// grant grants the requests of this client that nothing blocks.
+func (s *session) grant() {
 	for _, e := range slices.Clone(s.t.queue) {
 		if e.client == s.me && e.state == waiting && s.t.find(e.id) != nil {
 			s.try(e)

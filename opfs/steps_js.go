@@ -196,7 +196,7 @@ func (c *steps) decide(image []byte, change func(*session) error) (s *session, r
 	s.removeEnded()
 	s.recover()
 	refused = change(s)
-	s.grantFree()
+	s.grant()
 	if refused == nil {
 		refused = s.refuse
 	}
