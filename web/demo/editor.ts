@@ -133,9 +133,10 @@ const phases: Record<string, string> = {
 /** The parts that change with time. */
 function tick(): void {
   const { save, runtime } = writer.state;
-  setText(byId("phase"), runtime === "open" ? phases[save.phase] ?? save.phase : runtime);
-  setAttribute(byId("phase"), "data-phase", save.phase);
   const at = save.lastSuccessAt ?? writer.state.history[0]?.savedAt;
+  const phase = save.phase === "idle" && at === undefined ? "ready" : phases[save.phase] ?? save.phase;
+  setText(byId("phase"), runtime === "open" ? phase : runtime);
+  setAttribute(byId("phase"), "data-phase", save.phase);
   setText(byId("saved"), at === undefined ? "nothing saved yet" : `last save ${elapsed(Date.now() - at)} ago`);
 }
 setInterval(tick, 1000);
