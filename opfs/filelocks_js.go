@@ -97,7 +97,7 @@ func (c *FileLocks) Request(ctx context.Context, r lock.Request) (lock.Grant, er
 		return nil, err
 	}
 	if r.IfAvailable {
-		limited, stop := context.WithTimeoutCause(ctx, stepLimit, errNotRead)
+		limited, stop := c.steps.patient(ctx, errNotRead)
 		defer stop()
 		ctx = limited
 	}

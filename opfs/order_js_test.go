@@ -6,6 +6,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -162,4 +163,34 @@ func TestDenialDoesNotWaitForLaterOperations(t *testing.T) {
 	}
 	c.steps.order.give()
 	free(t, held)
+}
+
+// A page makes many requests at once on a slow machine. Its release, and a request that does not wait, come after them. The file
+// answers all the time, so neither of them fails.
+func TestLongLineOfOperationsIsNoSilence(t *testing.T) {
+	c := newClient(t, newRoot())
+	held := must(c.Request(t.Context(), want("x")))
+	c.steps.hook = func(step string) {
+		if step == "decided" {
+			time.Sleep(stepLimit / 8)
+		}
+	}
+	grants := make(chan lock.Grant, 10)
+	for n := range cap(grants) {
+		go func() { grants <- must(c.Request(context.Background(), want("y"+strconv.Itoa(n)))) }()
+		runtime.Gosched() // now it waits in line
+	}
+	released := make(chan error, 1)
+	go func() { released <- held.Release(context.Background()) }()
+	runtime.Gosched()
+	r := want("z")
+	r.IfAvailable = true
+	g, err := c.Request(t.Context(), r)
+	require.NoError(t, <-released)
+	require.NoError(t, err)
+	c.steps.hook = nil
+	free(t, g)
+	for range cap(grants) {
+		free(t, <-grants)
+	}
 }

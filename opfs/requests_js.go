@@ -134,7 +134,7 @@ var errNotReleased = &lock.Error{Code: lock.CodeReleaseFailed, Operation: lock.O
 // clients remove it once this client has ended.
 func (g *grant) Release(ctx context.Context) error {
 	g.leaving.Do(func() {
-		ctx, stop := context.WithTimeoutCause(ctx, stepLimit, errNotReleased)
+		ctx, stop := g.locks.steps.patient(ctx, errNotReleased)
 		defer stop()
 		g.locks.steps.requests.released(g.id)
 		if g.err = g.locks.steps.remove(ctx, g.id); g.err != nil {

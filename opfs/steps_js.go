@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -237,6 +238,22 @@ func (c *steps) remove(ctx context.Context, id string) error {
 		return nil
 	}
 	return c.use(ctx, nothing)
+}
+
+// patient returns a context that ends with why when this client has made no step for stepLimit, or up to twice that. A long line of its
+// operations is no silence of the browser.
+func (c *steps) patient(ctx context.Context, why error) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	last := c.seen
+	go func() {
+		for wait.For(ctx, stepLimit) == nil {
+			if last == c.seen {
+				end(why)
+			}
+			last = c.seen
+		}
+	}()
+	return ctx, func() { end(nil) }
 }
 
 // nothing is a step that only looks.
