@@ -166,7 +166,7 @@ func TestLostLockEndsTheProgram(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			marker, doc := fileIn(t, "marker"), strings.ReplaceAll(name, " ", "-")
-			cmd, _, stderr := as("ann").start("", "lock", doc, "--ttl", "1s", "--grace", "200ms", "--", "sh", "-c", script, marker)
+			cmd, _, stderr := as("ann").start("", "lock", doc, "--ttl", "6s", "--grace", "200ms", "--", "sh", "-c", script, marker)
 			require.Eventually(t, exists(marker), soon, 10*time.Millisecond)
 			assert.Equal(t, exitRefused, as("bob").run("", "break", doc, "--reason", "mine").code)
 			broken := as("root").run("", "break", doc, "--reason", "maintenance")
