@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -36,5 +37,36 @@ func TestASessionAtItsLimitRefusesNoOther(t *testing.T) {
 		}
 		assert.Equal(t, 5, passed, name)
 		assert.Equal(t, http.StatusOK, ask("calm"), name)
+	}
+}
+
+// A program that keeps no session, or has a wrong key, asks again and again. Requests that the limit of new sessions refuses take nothing from
+// the sessions of its address that the server knows.
+func TestNewSessionsAtTheirLimitRefuseNoOther(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		keys   string
+		answer int
+	}{"new": {answer: http.StatusOK}, "wrong": {keyLine("ann", ""), http.StatusUnauthorized}} {
+		s := start(t, func(config *server.Config) {
+			config.NewRate, config.NewBurst = 0.001, 5
+			config.AddressRate, config.AddressBurst = 0.001, 20
+			if c.keys != "" {
+				config.APIKeys = writeFile(t, c.keys)
+			}
+		})
+		calm := s.as(t, "ann-key")
+		assert.Equal(t, http.StatusOK, calm.do("GET", lockOf("r"), nil).status, name)
+		answered := 0
+		for i := range 40 {
+			switch status := s.as(t, fmt.Sprintf("%s-%d", name, i)).do("GET", lockOf("r"), nil).status; status {
+			case c.answer:
+				answered++
+			default:
+				assert.Equal(t, http.StatusTooManyRequests, status, name)
+			}
+		}
+		assert.Equal(t, 4, answered, name)
+		assert.Equal(t, http.StatusOK, calm.do("GET", lockOf("r"), nil).status, name)
 	}
 }

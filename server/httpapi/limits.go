@@ -52,12 +52,18 @@ func (a *API) noteLimited(err error) error {
 	return err
 }
 
+// newFirst returns the limits of a new session. That of its address's new sessions comes first, so those above it take nothing from the
+// sessions that are known.
+func (a *API) newFirst(r *http.Request, s sessions.Session) []limit {
+	return append([]limit{{a.newcomers, a.network(r)}}, a.sharedLimits(r, s)...)
+}
+
 // countRequest counts a request. A session without recent requests counts as a new one of its address, so an invented secret brings no new
 // allowance.
 func (a *API) countRequest(r *http.Request, s sessions.Session) error {
 	limits := a.ownFirst(r, s)
 	if s.New || !a.limits.Known(s.HolderID) {
-		limits = append(a.sharedLimits(r, s), limit{a.newcomers, a.network(r)})
+		limits = a.newFirst(r, s)
 		if !s.New {
 			limits = append(limits, a.ownLimit(s))
 		}
@@ -85,9 +91,9 @@ func (a *API) more(r *http.Request, s sessions.Session, n int) error {
 	})
 }
 
-// countUnknown counts a request that has no session.
+// countUnknown counts a request that has no session as one of a new session.
 func (a *API) countUnknown(r *http.Request) error {
-	return a.noteLimited(within([]limit{{a.addresses, a.network(r)}}, (*sessions.Limiter).Allow))
+	return a.noteLimited(within(a.newFirst(r, sessions.Session{}), (*sessions.Limiter).Allow))
 }
 
 // MaySend counts a message of a socket as a request, and reports whether it may come now.
