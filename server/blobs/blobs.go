@@ -25,7 +25,7 @@ var (
 // An implementation must pass [blobstest.Run].
 type Blobs interface {
 	// Put stores a blob. After it returns nil, the blob survives a crash of the machine. After an error the blob may
-	// exist.
+	// exist. If ctx ends before the write begins, Put returns ctx's cause, and the blob does not exist. A write that has begun goes on.
 	Put(ctx context.Context, name string, data []byte) error
 	// Open returns a blob for reading, or ErrNotFound. After the deletion of the blob, an open reader continues or
 	// fails.

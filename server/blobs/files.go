@@ -20,7 +20,6 @@ type Files struct {
 	// fault runs before each step of a write; a test uses it to make the step fail. Nil means no fault.
 	fault func(step string) error
 	places
-	writes chan struct{} // has an item for each blob that is being written
 }
 
 var _ Blobs = (*Files)(nil)
@@ -31,8 +30,6 @@ const (
 	// partialAge is the age after which such a file was left by a crash. Another server that has mounted the directory may
 	// be writing a younger one.
 	partialAge = time.Hour
-	// writtenAtOnce is how many files are open for writing. Over one connection, a client may save hundreds of documents at once.
-	writtenAtOnce = 64
 )
 
 // OpenFiles returns the blobs of a directory. It creates the directory if needed.
@@ -45,7 +42,7 @@ func OpenFiles(dir string) (*Files, error) {
 	if err := errors.Join(disk.Sync(dir), disk.Sync(filepath.Dir(dir))); err != nil {
 		return nil, fmt.Errorf("the folder of the contents cannot be made durable: %w", err)
 	}
-	return &Files{dir: dir, places: newPlaces(), writes: make(chan struct{}, writtenAtOnce)}, nil
+	return &Files{dir: dir, places: newPlaces()}, nil
 }
 
 func (f *Files) path(name string) (string, error) {

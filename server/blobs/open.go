@@ -15,15 +15,17 @@ const (
 	keptOpen = 48
 	// openedAtOnce is how many of the other blobs are open at a time, each for one read.
 	openedAtOnce = 16
+	// writtenAtOnce is how many blobs are written at a time. Over one connection, a client may save hundreds of documents at once.
+	writtenAtOnce = 64
 )
 
-// places are the places of the blobs that are open for reading. Each of these is an open file of the process: a file, or a connection.
+// places are the places of the blobs that are open. Each of these is an open file of the process: a file, or a connection.
 type places struct {
-	kept, turns chan struct{}
+	kept, turns, writes chan struct{}
 }
 
 func newPlaces() places {
-	return places{make(chan struct{}, keptOpen), make(chan struct{}, openedAtOnce)}
+	return places{make(chan struct{}, keptOpen), make(chan struct{}, openedAtOnce), make(chan struct{}, writtenAtOnce)}
 }
 
 // keep takes the place of a blob that stays open until end. It returns nil if there is none.

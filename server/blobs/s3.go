@@ -24,8 +24,8 @@ const (
 	s3Limit = 30 * time.Second
 	// s3Retries is the maximum number of attempts for one request.
 	s3Retries = 3
-	// s3Connections is the maximum number of connections to the store: those of the blobs that are read, and as many others.
-	s3Connections = 2 * (keptOpen + openedAtOnce)
+	// s3Connections is the maximum number of connections to the store: those of the blobs that are read and written.
+	s3Connections = keptOpen + openedAtOnce + writtenAtOnce
 )
 
 // s3Page is the number of objects per list request, at most 1000. Tests change it.
@@ -159,9 +159,11 @@ func (s *S3) Put(ctx context.Context, name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s3Limit)
-	defer cancel()
-	return s.failed("written", s.put(ctx, key, data))
+	return inTurn(ctx, s.writes, func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s3Limit)
+		defer cancel()
+		return s.failed("written", s.put(ctx, key, data))
+	})
 }
 
 // Open sends the request for the bytes, so it reports a missing blob itself. Above keptOpen, the reader sends a request for each read.

@@ -189,6 +189,32 @@ func TestS3HasFewConnections(t *testing.T) {
 	assert.Zero(t, peak.Load(), "so many requests at once")
 }
 
+// A client leaves while its blob is on the way to the bucket. The write goes on. A write that waits for its turn ends when its client leaves.
+func TestS3FinishesAWriteWhoseClientLeaves(t *testing.T) {
+	var f faulty
+	s, err := blobs.OpenS3(t.Context(), blobstest.S3Behind(t, f.wrap))
+	require.NoError(t, err)
+	begun, over := make(chan struct{}), make(chan struct{})
+	f.set(func(http.ResponseWriter, *http.Request) bool {
+		begun <- struct{}{}
+		<-over
+		return false
+	})
+	ctx, leave := context.WithCancel(t.Context())
+	written := make(chan error)
+	for i := range 64 {
+		go func() { written <- s.Put(ctx, fmt.Sprintf("ab-%d", i), []byte("x")) }()
+		<-begun
+	}
+	leave()
+	require.ErrorIs(t, s.Put(ctx, "ab-gone", nil), context.Canceled)
+	close(over)
+	for range 64 {
+		require.NoError(t, <-written)
+	}
+	assert.EqualValues(t, 65, f.sent.Load(), "the look for the bucket, and 64 writes")
+}
+
 // Seek sends nothing: reading a range takes one request more than reading everything.
 func TestS3SeekSendsNothing(t *testing.T) {
 	var f faulty

@@ -2,6 +2,7 @@ package content
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -46,10 +47,7 @@ type leaving struct {
 
 func (l *leaving) Put(ctx context.Context, name string, data []byte) error {
 	l.leave()
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return l.Blobs.Put(ctx, name, data)
+	return l.Blobs.Put(context.WithoutCancel(ctx), name, data)
 }
 
 // A client leaves in the middle of a save, as pages do every day. The write of the blob goes on, so its outcome is known: the blob is deleted,
@@ -62,5 +60,39 @@ func TestASaveWhoseClientLeavesNeedsNoSweep(t *testing.T) {
 	_, err := s.Write(ctx, "r", Writer{Holder: "ann", Maker: "ann"}, token, Save{}, nil, []byte("text"))
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Empty(t, f.names(t))
+	assert.False(t, s.Left())
+}
+
+// busy is a blob store in which each write waits for its turn. It fails when the client leaves.
+type busy struct {
+	blobs.Blobs
+	leave   func()
+	deleted int
+}
+
+func (b *busy) Put(ctx context.Context, _ string, _ []byte) error {
+	b.leave()
+	if ctx.Err() == nil {
+		return errors.New("the write waits although nobody waits for it")
+	}
+	return context.Cause(ctx)
+}
+
+func (b *busy) Delete(context.Context, string) error {
+	b.deleted++
+	return nil
+}
+
+// A disk or a bucket hangs, and clients leave whose saves wait for their turn. The waiting ends, so the saves of those who have gone are not in
+// memory, and are not written before those of the clients that still wait.
+func TestASaveWhoseClientLeavesWaitsForNoTurn(t *testing.T) {
+	s, f, lock := opened(t, 2)
+	token := lock("r")
+	ctx, leave := context.WithCancel(t.Context())
+	turn := &busy{Blobs: f, leave: leave}
+	s.Blobs = turn
+	_, err := s.Write(ctx, "r", Writer{Holder: "ann", Maker: "ann"}, token, Save{}, nil, []byte("text"))
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Zero(t, turn.deleted, "nothing was written")
 	assert.False(t, s.Left())
 }

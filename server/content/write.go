@@ -201,7 +201,8 @@ func (s *Store) MayMakeMore(ctx context.Context, by Writer, more, fewer int64) e
 	return err
 }
 
-// put writes the blob, unless a recent try has already written it. If ctx ends meanwhile, the write goes on, so that giveUp knows its outcome.
+// put writes the blob, unless a recent try has already written it. If ctx ends after the write has begun, the write goes on, so that giveUp
+// knows its outcome.
 func (w *write) put(ctx context.Context, digest string) error {
 	now := time.Now()
 	if w.d.Blob != "" && now.Sub(time.UnixMilli(w.d.Saved)) < commitWithin {
@@ -212,11 +213,13 @@ func (w *write) put(ctx context.Context, digest string) error {
 	}
 	save := newSave(now)
 	w.d = description{Save: save, Blob: digest + "-" + save, Saved: now.UnixMilli()}
-	err := w.Blobs.Put(context.WithoutCancel(ctx), w.d.Blob, w.data)
-	if err == nil {
+	err := w.Blobs.Put(ctx, w.d.Blob, w.data)
+	switch {
+	case err == nil:
 		return context.Cause(ctx) // the transaction would have an unknown outcome
-	}
-	if !errors.Is(err, blobs.ErrFull) {
+	case errors.Is(err, context.Cause(ctx)):
+		w.d = description{} // the write has not begun
+	case !errors.Is(err, blobs.ErrFull):
 		w.left.Store(true) // a bucket may carry out the write after giveUp has deleted the blob
 	}
 	return err
