@@ -72,7 +72,7 @@ func (h *Handler) find(c *call) error {
 	if err != nil {
 		return err
 	}
-	body, err := readXML(c.w, c.r, "propfind")
+	body, err := h.readXML(c, "propfind")
 	if err != nil {
 		return err
 	}

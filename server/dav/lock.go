@@ -97,7 +97,7 @@ func timeout(r *http.Request) time.Duration {
 }
 
 func (h *Handler) lock(c *call) error {
-	body, err := readXML(c.w, c.r, "lockinfo")
+	body, err := h.readXML(c, "lockinfo")
 	if err != nil {
 		return err
 	}

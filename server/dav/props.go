@@ -138,7 +138,7 @@ func apply(props []property, updates []update) []property {
 
 // patch changes properties, all or none.
 func (h *Handler) patch(c *call) error {
-	body, err := readXML(c.w, c.r, "propertyupdate")
+	body, err := h.readXML(c, "propertyupdate")
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,9 @@ const (
 	davSpace   = "DAV:"
 	xmlSpace   = "http://www.w3.org/XML/1998/namespace"
 	xmlnsSpace = "http://www.w3.org/2000/xmlns/"
-	// maxXML is the maximum size of a request's body in bytes, maxNested that of its depth in elements. maxExpanded is the
-	// maximum size of the namespaces of all names together, in bytes, because each name is written with its namespace.
-	maxXML, maxNested, maxExpanded = 64 << 10, 64, 512 << 10
+	// maxNested is the maximum depth of a request's body in elements. maxExpanded is the maximum size of the namespaces of all names together,
+	// in bytes, because each name is written with its namespace.
+	maxNested, maxExpanded = 64, 512 << 10
 )
 
 var errXML = httpapi.Refusal(http.StatusBadRequest, "invalid_request", "The body is not the XML that this method takes.")
@@ -51,12 +51,17 @@ func (e element) elements() (list []element) {
 	return list
 }
 
-// readXML reads a body, or returns nil for an empty one. A document type is refused, so there are no entities to expand.
-func readXML(w http.ResponseWriter, r *http.Request, name string) (*element, error) {
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxXML))
+// readXML reads a body, or returns nil for an empty one.
+func (h *Handler) readXML(c *call, name string) (*element, error) {
+	text, err := h.API.ReadSmall(c.w, c.r)
 	if err != nil {
-		return nil, httpapi.BodyError(err)
+		return nil, err
 	}
+	return parseXML(text, name)
+}
+
+// parseXML reads an element of that name. A document type is refused, so there are no entities to expand.
+func parseXML(text []byte, name string) (*element, error) {
 	if len(text) == 0 {
 		return nil, nil
 	}

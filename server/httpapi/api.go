@@ -93,6 +93,7 @@ type API struct {
 
 	backups sync.Mutex // held while a backup runs
 	bodies  counts     // of writes, in memory
+	small   counts     // of other requests, and of small writes
 	memory  turns      // of requests that use much memory otherwise
 	replays turns      // of sockets that read past events from the store
 	signIns turns      // of browsers that come back from the provider

@@ -32,7 +32,7 @@ type answerBody struct {
 // askForDocument asks the holder to hand over the lock.
 func (a *API) askForDocument(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
 	var body askBody
-	if err := readBody(w, r, &body, true); err != nil {
+	if err := a.readBody(w, r, &body, true); err != nil {
 		return err
 	}
 	request, grace, err := a.askRequest(r, s, id, body)
@@ -118,7 +118,7 @@ func (a *API) refuseAsk(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 }
 
 func (a *API) readAnswer(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) (by asks.Answer, body answerBody, err error) {
-	if err = readBody(w, r, &body, true); err != nil {
+	if err = a.readBody(w, r, &body, true); err != nil {
 		return by, body, err
 	}
 	if len(body.Reason) > maxReason {

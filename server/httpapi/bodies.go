@@ -12,6 +12,9 @@ import (
 const bodiesAtOnce = 32
 
 const (
+	// smallAtOnce is how many other bodies of one address the server has in memory at once. Those up to tinyBody do not count.
+	smallAtOnce, tinyBody = 2048, 4 << 10
+
 	// turnsAtOnce is how many requests of one address may use much memory at once, up to 128 MiB each, or read many past events, or have
 	// the server ask the provider where users sign in.
 	turnsAtOnce = 4
@@ -27,25 +30,55 @@ func (a *API) ReadContent(w http.ResponseWriter, r *http.Request, may func() err
 	}
 	// The time for the response, be it an error, begins after the body. The listener's began with the header.
 	defer func() { _ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(a.WriteLimit)) }()
-	end = func() {}
 	body := http.MaxBytesReader(w, r.Body, a.MaxContent)
 	if r.ContentLength < 0 || r.ContentLength > maxBody {
 		if err = may(); err == nil {
-			var ok bool
-			if end, ok = a.bodies.begin(a.network(r), bodiesAtOnce); !ok {
-				err = &rateError{1}
-			}
+			end, err = begin(&a.bodies, a.network(r), bodiesAtOnce)
 		}
-		if err != nil {
-			discard(r, body)
-			return nil, nil, err
-		}
+	} else {
+		end, err = a.beginSmall(r)
+	}
+	if err != nil {
+		discard(r, body)
+		return nil, nil, err
 	}
 	if data, err = io.ReadAll(body); err != nil {
 		end()
 		return nil, nil, bodyError(err)
 	}
 	return data, end, nil
+}
+
+// ReadSmall reads a body of up to 64 KiB.
+func (a *API) ReadSmall(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body := http.MaxBytesReader(w, r.Body, maxBody)
+	end, err := a.beginSmall(r)
+	if err != nil {
+		discard(r, body)
+		return nil, err
+	}
+	defer end()
+	data, err := io.ReadAll(body)
+	if err != nil {
+		return nil, bodyError(err)
+	}
+	return data, nil
+}
+
+// beginSmall counts a body up to maxBody until end. The caller has not begun to read it.
+func (a *API) beginSmall(r *http.Request) (end func(), err error) {
+	if r.ContentLength >= 0 && r.ContentLength <= tinyBody {
+		return func() {}, nil
+	}
+	return begin(&a.small, a.network(r), smallAtOnce)
+}
+
+func begin(c *counts, address string, limit int) (end func(), err error) {
+	end, ok := c.begin(address, limit)
+	if !ok {
+		return nil, &rateError{1}
+	}
+	return end, nil
 }
 
 // TakeMemory waits until the request may use much memory besides its body. The caller calls end afterwards.

@@ -42,7 +42,7 @@ func (a *API) breakLease(w http.ResponseWriter, r *http.Request, s sessions.Sess
 
 func (a *API) breakLock(w http.ResponseWriter, r *http.Request, s sessions.Session, lease locks.Lease) error {
 	var body breakBody
-	if err := readBody(w, r, &body, false); err != nil {
+	if err := a.readBody(w, r, &body, false); err != nil {
 		return err
 	}
 	if body.Reason == "" || len(body.Reason) > maxReason || !utf8.ValidString(body.Reason) {

@@ -18,7 +18,7 @@ import (
 
 func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
 	var body lockBody
-	if err := readBody(w, r, &body, true); err != nil {
+	if err := a.readBody(w, r, &body, true); err != nil {
 		return err
 	}
 	query := r.URL.Query()

@@ -18,7 +18,7 @@ const sizeOfOne = 2 << 10
 
 func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
 	var body pathsBody
-	if err := readBody(w, r, &body, false); err != nil {
+	if err := a.readBody(w, r, &body, false); err != nil {
 		return err
 	}
 	request, err := body.request(a)

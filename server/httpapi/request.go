@@ -3,7 +3,6 @@ package httpapi
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -33,13 +32,13 @@ type pathsBody struct {
 }
 
 // readBody reads a JSON object into body. An empty body is allowed if mayBeEmpty is set.
-func readBody(w http.ResponseWriter, r *http.Request, body any, mayBeEmpty bool) error {
+func (a *API) readBody(w http.ResponseWriter, r *http.Request, body any, mayBeEmpty bool) error {
 	if mayBeEmpty && r.ContentLength == 0 {
 		return nil
 	}
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	text, err := a.ReadSmall(w, r)
 	if err != nil {
-		return bodyError(err)
+		return err
 	}
 	if len(text) == 0 && mayBeEmpty {
 		return nil
