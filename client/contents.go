@@ -109,14 +109,19 @@ func (c *Client) change(ctx context.Context, r call) (reply, error) {
 	unheard := false
 	answer, err := c.until(ctx, time.Now().Add(c.config.Patience), func() (reply, error) {
 		answer, err := c.try(ctx, r)
-		_, again := mayPass(err)
-		unheard = unheard || again && !errors.Is(err, &Error{Code: rateLimited})
+		unheard = unheard || err != nil && !refused(err)
 		return answer, err
 	})
-	if _, again := mayPass(err); err != nil && unheard && !again && !errors.Is(err, ErrAborted) {
+	if err != nil && unheard && refused(err) {
 		err = &Error{Code: ErrUnreachable.Code, Message: "one attempt had no answer, so it may have been done; the next one was refused", Err: err}
 	}
 	return answer, err
+}
+
+// refused reports whether an attempt was answered and did nothing.
+func refused(err error) bool {
+	_, again := mayPass(err)
+	return !errors.Is(err, ErrAborted) && (!again || errors.Is(err, &Error{Code: rateLimited}))
 }
 
 // save names the next write of this client.

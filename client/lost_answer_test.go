@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -71,4 +72,29 @@ func TestChangeWhoseAnswerIsLostWithTheLock(t *testing.T) {
 	_, err = root.Get(t.Context(), "plan", client.GetOptions{})
 	require.ErrorIs(t, err, client.ErrNotFound)
 	require.NotErrorIs(t, put(l), client.ErrUnreachable, "every attempt was answered")
+}
+
+// A write has no answer, and all later attempts are refused because of their number. The first one may have been carried out, so the client does
+// not say only that the write was refused.
+func TestWriteWhoseAnswerIsLostBeforeTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lost := &network{}, errCut
+		n.answer = func(string, map[string]any) (status int, says any, err error) {
+			err, lost = lost, nil
+			return http.StatusTooManyRequests, refusing("rate_limited"), err
+		}
+		c := n.client(t)
+		put := func() error {
+			_, err := c.Put(t.Context(), client.Fence{Session: "s", Token: 7}, "plan", []byte("text"), client.PutOptions{})
+			return err
+		}
+		limited := &client.Error{Code: "rate_limited"}
+		err := put()
+		require.ErrorIs(t, err, limited)
+		require.ErrorIs(t, err, client.ErrUnreachable)
+		err = put()
+		require.ErrorIs(t, err, limited)
+		require.NotErrorIs(t, err, client.ErrUnreachable, "every attempt was answered")
+		require.NoError(t, c.Close(t.Context()))
+	})
 }
