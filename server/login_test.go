@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -142,51 +141,77 @@ func TestHeadKeepsTheSignIn(t *testing.T) {
 // The provider is slow, and a client ends the same sign-in again and again. Each time is a connection to the provider, which is an open file.
 func TestManySignInsAreFewRequestsToTheProvider(t *testing.T) {
 	t.Parallel()
-	const requests, most = 40, 4
+	const requests, most = 100, 32
+	statuses, peak := signInsAtOnce(t, requests, most+1, time.Second)
+	assert.Equal(t, map[int]int{http.StatusSeeOther: 1, http.StatusUnauthorized: requests - 1}, statuses, "a code counts once")
+	assert.EqualValues(t, most, peak, "requests at once")
+}
+
+// The users behind one address sign in at once, and the provider takes long. Nobody waits in vain for the others.
+func TestUsersOfOneAddressSignInAtOnce(t *testing.T) {
+	t.Parallel()
+	const users = 30
+	statuses, _ := signInsAtOnce(t, users, users, 6*time.Second)
+	assert.Zero(t, statuses[http.StatusTooManyRequests])
+}
+
+// signInsAtOnce sends so many ends of a sign-in at once. The provider answers to none of them before it has enough of them or the time is over.
+// It returns how many responses had which status, and the maximum number of requests that the provider had at once.
+func signInsAtOnce(t *testing.T, requests, enough int, limit time.Duration) (statuses map[int]int, peak int64) {
+	t.Helper()
 	p := oidctest.New(t)
 	s := start(t, func(c *server.Config) {
 		c.OIDCIssuer, c.OIDCAudience, c.OIDCSecret = p.Issuer(), "holdfast", writeFile(t, "hush\n")
 	})
 	p.SignIn(map[string]any{"iss": p.Issuer(), "sub": "ann", "aud": "holdfast", "exp": time.Now().Add(time.Hour).Unix()}, "hush")
 	browser, callback := signInUntilCallback(t, s.URL)
-	var once sync.Once
-	var open, peak atomic.Int64
+	var mu sync.Mutex
+	var open int64
 	goOn := make(chan struct{})
-	time.AfterFunc(time.Second, func() { once.Do(func() { close(goOn) }) })
+	end := sync.OnceFunc(func() { close(goOn) })
+	time.AfterFunc(limit, end)
 	p.Delay(func() {
-		if n := open.Add(1); n > most {
-			peak.Store(n)
-			once.Do(func() { close(goOn) })
+		mu.Lock()
+		open++
+		peak = max(peak, open)
+		if open >= int64(enough) {
+			end()
 		}
+		mu.Unlock()
 		<-goOn
-		open.Add(-1)
+		mu.Lock()
+		open--
+		mu.Unlock()
 	})
 	at, err := url.Parse(s.URL)
 	require.NoError(t, err)
 	kept := browser.Jar.Cookies(at)
-	statuses := make(chan int)
+	responses := make(chan int)
 	for range requests {
-		go func() {
-			request, err := http.NewRequestWithContext(t.Context(), "GET", callback, nil)
-			assert.NoError(t, err)
-			for _, c := range kept {
-				request.AddCookie(c)
-			}
-			response, err := http.DefaultTransport.RoundTrip(request)
-			if assert.NoError(t, err) {
-				assert.NoError(t, response.Body.Close())
-				statuses <- response.StatusCode
-			} else {
-				statuses <- 0
-			}
-		}()
+		go func() { responses <- statusOf(t, callback, kept) }()
 	}
-	got := map[int]int{}
+	statuses = map[int]int{}
 	for range requests {
-		got[<-statuses]++
+		statuses[<-responses]++
 	}
-	assert.Equal(t, map[int]int{http.StatusSeeOther: 1, http.StatusUnauthorized: requests - 1}, got, "a code counts once")
-	assert.Zero(t, peak.Load(), "so many requests at once")
+	mu.Lock()
+	defer mu.Unlock()
+	return statuses, peak
+}
+
+// statusOf is the status of the response to a GET with cookies.
+func statusOf(t *testing.T, address string, cookies []*http.Cookie) int {
+	request, err := http.NewRequestWithContext(t.Context(), "GET", address, nil)
+	assert.NoError(t, err)
+	for _, c := range cookies {
+		request.AddCookie(c)
+	}
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if !assert.NoError(t, err) {
+		return 0
+	}
+	assert.NoError(t, response.Body.Close())
+	return response.StatusCode
 }
 
 func TestAServerWithoutAProvider(t *testing.T) {

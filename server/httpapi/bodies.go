@@ -15,9 +15,11 @@ const (
 	// smallAtOnce is how many other bodies of one address the server has in memory at once. Those up to tinyBody do not count.
 	smallAtOnce, tinyBody = 2048, 4 << 10
 
-	// turnsAtOnce is how many requests of one address may use much memory at once, up to 128 MiB each, or read many past events, or have
-	// the server ask the provider where users sign in.
+	// turnsAtOnce is how many requests of one address may use much memory at once, up to 128 MiB each, or read many past events.
 	turnsAtOnce = 4
+	// signInsAtOnce is how many requests of one address may have the server ask the provider where users sign in. Each is an open file, and
+	// many users may be behind one address.
+	signInsAtOnce = 32
 	// turnWait is how long a request waits for that.
 	turnWait = 5 * time.Second
 )
@@ -82,13 +84,15 @@ func begin(c *counts, address string, limit int) (end func(), err error) {
 }
 
 // TakeMemory waits until the request may use much memory besides its body. The caller calls end afterwards.
-func (a *API) TakeMemory(r *http.Request) (end func(), err error) { return a.takeTurn(r, &a.memory) }
+func (a *API) TakeMemory(r *http.Request) (end func(), err error) {
+	return a.takeTurn(r, &a.memory, turnsAtOnce)
+}
 
-// takeTurn waits for one of the few turns of the request's address. A request that waits for turnWait fails.
-func (a *API) takeTurn(r *http.Request, of *turns) (end func(), err error) {
+// takeTurn waits for one of the turns of the request's address. A request that waits for turnWait fails.
+func (a *API) takeTurn(r *http.Request, of *turns, limit int) (end func(), err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), turnWait)
 	defer cancel()
-	end, ok := of.take(ctx, a.network(r), turnsAtOnce)
+	end, ok := of.take(ctx, a.network(r), limit)
 	if ok {
 		return sync.OnceFunc(end), nil
 	}

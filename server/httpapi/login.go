@@ -43,7 +43,7 @@ func (a *API) endSignIn(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	if a.Provider == nil {
 		return errNoProvider
 	}
-	end, err := a.takeTurn(r, &a.signIns)
+	end, err := a.takeTurn(r, &a.signIns, signInsAtOnce)
 	if err != nil {
 		return err
 	}
