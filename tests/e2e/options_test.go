@@ -150,7 +150,7 @@ func TestUnsendableOptionsOfAnEarlyEditor(t *testing.T) {
 	n, w := troubledNetwork(t)
 	holdfast, arrive := n.gated(at("worker", "unsendable early"))
 	tab := w.earlyTab(t, holdfast)
-	tab.MustEval("edits({own: () => 1}); null", nil)
+	tab.MustEval("globalThis.own = {one: () => 1}; own.own = own; edits({own}); null", nil)
 	tab.WaitFor("!autosave.readOnly", browser.Limit)
 	arrive()
 	tab.WaitFor("autosave.readOnly", browser.Limit)

@@ -67,7 +67,7 @@ export function startWorker(worker: Worker, url: URL | undefined, broken: Promis
       try {
         send(arg);
       } catch { // it has functions, as a loan does, or a proxy, as an option from a framework may be
-        send(JSON.parse(JSON.stringify(arg)));
+        send(JSON.parse(JSON.stringify(arg, (_, part: unknown) => typeof part === "function" ? null : part)));
       }
       if (lent) lends(lent); // unless the argument cannot be sent
       const abort = (): void => post({ kind: "abort", id });
