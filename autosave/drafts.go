@@ -51,7 +51,7 @@ func (s *Saver) lossCause(err error) Cause {
 // recount finds out which drafts still wait for a decision, because another page may have decided about some.
 func (s *Saver) recount() {
 	s.drafts.news++ // for a list or a load that is under way
-	if len(s.drafts.waiting) == 0 {
+	if len(s.drafts.waiting) == 0 && s.drafts.own == nil {
 		return
 	}
 	s.work.Go(func() {

@@ -46,6 +46,28 @@ func TestTextThatAnotherPageHasSavedIsNoDraft(t *testing.T) {
 	}
 }
 
+// A page lists the drafts after another page has made its text the content, and before that page has said so. It has nothing to save.
+func TestTextThatAnotherPageHasSavedIsNoDraftAfterAList(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.savedOne(shelf)
+		w.robbed(a, ", mine")
+		b := w.author("b", shelf)
+		listen := b.config.Listener
+		b.config.Listener = func(e autosave.Event) {
+			if e.Type == autosave.EventEditable {
+				assert.Empty(t, a.texts())
+			}
+			listen(e)
+		}
+		b.start()
+		require.Equal(t, "one, mine", b.shows())
+		w.sleep(0)
+		assert.Zero(t, a.State().PendingBytes)
+		require.NoError(t, a.Dispose(t.Context()))
+		assert.Empty(t, storedDraft(t, shelf))
+	})
+}
+
 // A page stores a draft by itself, without the Saver, which finds it in a list and reports it once.
 func TestDraftThatIsFoundInAListIsReported(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
