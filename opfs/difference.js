@@ -41,5 +41,8 @@ export async function unchanged(dir, file) {
   const before = await basis(dir, file, header?.base ? { base: header.base } : {}).catch(() => undefined);
   if (before?.length !== header?.bytes) return false;
   const text = file.content();
-  return !!text && !!before && before.every((byte, at) => byte === text[at]);
+  return !!text && !!before && equal(before, text);
 }
+
+/** @param {Uint8Array} one @param {Uint8Array} other */
+export const equal = (one, other) => one.length === other.length && one.every((byte, at) => byte === other[at]);

@@ -9,7 +9,7 @@
 // This module imports only its neighbours, so that Go's own tests can load it.
 
 import { alone, DatabaseDrafts, inDatabase } from "./databasedrafts.js";
-import { applied, basis, unchanged } from "./difference.js";
+import { applied, basis, equal, unchanged } from "./difference.js";
 import { DraftFolder } from "./draftfolder.js";
 import { callMs } from "./patience.js";
 import { bounded } from "./savewriter.js";
@@ -20,7 +20,7 @@ import { bounded } from "./savewriter.js";
 /** @typedef {string | Uint8Array} Content text is stored as UTF-8 */
 /** @typedef {{ draft: string, number: number, base: string, at: number, cause?: string }} Entry a snapshot of a page */
 /** @typedef {{ folder: string, ownerId: string, ownerName: string }} Bound */
-/** @typedef {{ bound: Promise<Bound>, bind: (to: Bound) => void, turn: Promise<unknown>, draft: string, seen: number, sealed?: { draft: string, number: number }, file?: DraftFile | undefined, dir?: Drafts, timer?: ReturnType<typeof setTimeout> }} Page */
+/** @typedef {{ bound: Promise<Bound>, bind: (to: Bound) => void, turn: Promise<unknown>, draft: string, seen: number, sealed?: { draft: string, number: number }, changed?: string | undefined, file?: DraftFile | undefined, dir?: Drafts, timer?: ReturnType<typeof setTimeout> }} Page */
 /** @typedef {Header & { id: string }} Found */
 /** @typedef {"done" | "busy" | "unreadable" | "failed"} Merged */
 
@@ -99,7 +99,9 @@ export class Journals {
       const known = file.number;
       // A snapshot that the file already has is written again if its cause is new.
       if (number > known || (number === known && file.filled && cause)) {
-        await put(page, { number, base, cause, ownerId, ownerName, at }, typeof content === "string" ? encoder.encode(content) : content);
+        const bytes = typeof content === "string" ? encoder.encode(content) : content, before = page.changed !== entry.draft && file.content();
+        if (before && !equal(before, bytes)) page.changed = entry.draft;
+        await put(page, { number, base, cause, ownerId, ownerName, at }, bytes);
         clearTimeout(page.timer);
         page.timer = setTimeout(() => void this.#rest(id), flushMs);
       }
@@ -140,7 +142,7 @@ export class Journals {
 
   /**
    * Stores a snapshot and closes the file, so that other pages see it. Resolves with the draft; undefined if all of it is saved, or if
-   * it equals its base: a page may mark what it loads.
+   * it equals its base and has always done so: a page may mark what it loads. If it has changed meanwhile, a save of that may be under way.
    * @param {number} id @param {Entry} entry @param {Content} content
    * @returns {Promise<Found | undefined>}
    */
@@ -148,7 +150,7 @@ export class Journals {
     await this.#write(id, entry, content);
     return this.#inTurn(id, async (page) => {
       const file = await this.#file(page, entry.draft);
-      if (page.dir && await unchanged(page.dir, file)) await empty(file, file.number);
+      if (page.changed !== entry.draft && page.dir && await unchanged(page.dir, file)) await empty(file, file.number);
       const found = file.header && { ...file.header, id: entry.draft };
       if (file.filled) await file.flush();
       page.sealed = { draft: entry.draft, number: file.number };
@@ -164,8 +166,10 @@ export class Journals {
   saved(id, draft, number) {
     return this.#inTurn(id, async (page) => {
       if (page.draft !== draft) return;
-      if (page.file) await empty(page.file, number);
-      else await this.remove((await page.bound).folder, draft, number); // the page has sealed it
+      if (page.file) {
+        await empty(page.file, number);
+        if (!page.file.filled) page.changed = undefined;
+      } else await this.remove((await page.bound).folder, draft, number); // the page has sealed it
     });
   }
 
