@@ -70,7 +70,7 @@ func (d *draftState) resolved(id string) (own bool) {
 // wait records the drafts that wait for a decision and returns the new ones.
 func (d *draftState) wait(waiting []Draft) (fresh []Draft) {
 	for _, w := range waiting {
-		if !slices.ContainsFunc(d.waiting, func(known Draft) bool { return known.ID == w.ID && known.Number == w.Number }) {
+		if !slices.ContainsFunc(d.waiting, func(known Draft) bool { return known.ID == w.ID && known.Number >= w.Number }) {
 			fresh = append(fresh, w)
 		}
 	}

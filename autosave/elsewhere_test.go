@@ -85,3 +85,21 @@ func TestDraftThatIsFoundInAListIsReported(t *testing.T) {
 		assert.Equal(t, 1, b.State().Drafts)
 	})
 }
+
+// A page without the lock types, stores its draft by itself and types on. Each list reports only what is new.
+func TestListReportsNoOlderSnapshotOfADraft(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.readOnlyTypist(shelf, ", more")
+		_, err := a.desk.Seal(t.Context(), autosave.CauseLockLost)
+		require.NoError(t, err)
+		a.texts()
+		a.types(", and more")
+		_, err = a.Drafts(t.Context())
+		require.NoError(t, err)
+		var numbers []int64
+		for _, d := range a.heard() {
+			numbers = append(numbers, d.Number)
+		}
+		assert.Equal(t, []int64{2, 3}, numbers)
+	})
+}
