@@ -1,6 +1,7 @@
 package autosave_test
 
 import (
+	"context"
 	"math"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/lock"
 )
 
 // A page waits for a document around the one that another page asks for. The editor refuses, and is closed. The waiting page has its turn
@@ -83,6 +85,29 @@ func TestWaiterAroundLetsForcePassAfterALongGrace(t *testing.T) {
 		b := w.document("b", "book/1").open()
 		a.channel.Deafen(true)
 		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{Force: true, Grace: time.Minute}))
+		assert.False(t, b.ReadOnly())
+		assert.True(t, x.ReadOnly())
+	})
+}
+
+// blindLocks do not find out in time who holds them. A Manager does so if its server answers late.
+type blindLocks struct{ autosave.Locks }
+
+func (l blindLocks) Inspect(ctx context.Context) ([]lock.Holder, []lock.Waiter, error) {
+	<-ctx.Done()
+	return nil, nil, nil
+}
+
+// The waiting page cannot find out in time who edits. It lets the other page pass all the same.
+func TestWaiterAroundThatLooksSlowlyLetsForcePass(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.document("a", "book/1").open()
+		x := w.document("x", "book")
+		x.locks = func(l autosave.Locks) autosave.Locks { return blindLocks{l} }
+		x.open()
+		b := w.document("b", "book/1").open()
+		a.channel.Deafen(true)
+		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{Force: true}))
 		assert.False(t, b.ReadOnly())
 		assert.True(t, x.ReadOnly())
 	})

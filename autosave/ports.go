@@ -25,7 +25,8 @@ func (c *Config) editors(ctx context.Context, limit time.Duration) []lock.Holder
 	return found
 }
 
-// inspect is editors, and reports whether there are editors, or somebody waits for a document below this one.
+// inspect is editors, and reports whether there are editors, or somebody waits for a document below this one. A look that has no time left
+// sees nobody, so there may be some.
 func (c *Config) inspect(ctx context.Context, limit time.Duration) (found []lock.Holder, awaited bool) {
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
@@ -36,7 +37,7 @@ func (c *Config) inspect(ctx context.Context, limit time.Duration) (found []lock
 			found = append(found, h)
 		}
 	}
-	awaited = len(found) > 0
+	awaited = ctx.Err() != nil || len(found) > 0
 	for _, w := range waiters {
 		awaited = awaited || keepsFromEditing(lock.Holder{Mode: w.Mode, Paths: w.Paths}, document, true)
 	}
