@@ -340,6 +340,7 @@ func (s *Saver) keepLoss(l loss) {
 	s.do(func() {
 		if draft != nil {
 			s.sealed(*draft, l.text, s.newest)
+			s.recount() // another page may have made it the content already
 		}
 		if s.role != editing && s.drafts.text == l.text && l.marked > s.drafts.unsaved.marked && (draft != nil || text != nil && (err != nil || s.config.Drafts == nil)) { // otherwise the user has discarded it
 			s.drafts.unsaved = unsaved{text, l.marked, draft}

@@ -1,6 +1,7 @@
 package autosave_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -62,6 +63,35 @@ func TestTextThatAnotherPageHasSavedIsNoDraftAfterAList(t *testing.T) {
 		b.start()
 		require.Equal(t, "one, mine", b.shows())
 		w.sleep(0)
+		assert.Zero(t, a.State().PendingBytes)
+		require.NoError(t, a.Dispose(t.Context()))
+		assert.Empty(t, storedDraft(t, shelf))
+	})
+}
+
+// lateSeals are drafts whose page learns late that its text is one.
+type lateSeals struct{ autosave.Drafts }
+
+func (d lateSeals) Seal(ctx context.Context, cause autosave.Cause) (*autosave.Draft, error) {
+	draft, err := d.Drafts.Seal(ctx, cause)
+	time.Sleep(2 * time.Second)
+	return draft, err
+}
+
+// A page is busy as its text becomes a draft. Before it learns of that, another page has made the draft the content, and has said so.
+func TestTextThatIsSavedBeforeItsPageKnowsTheDraftIsNoDraft(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.author("a", shelf)
+		a.config.NoStandby = true
+		a.config.Drafts = lateSeals{a.desk}
+		a.start()
+		a.types("one")
+		w.sleep(time.Second)
+		w.robbed(a, ", mine")
+		b := w.author("b", shelf).start()
+		require.Equal(t, "one, mine", b.shows())
+		w.sleep(5 * time.Second)
+		assert.Zero(t, a.State().Drafts)
 		assert.Zero(t, a.State().PendingBytes)
 		require.NoError(t, a.Dispose(t.Context()))
 		assert.Empty(t, storedDraft(t, shelf))
