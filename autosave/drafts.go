@@ -131,7 +131,7 @@ func (s *Saver) recordWaiting(listed []Draft) []Draft {
 		listed = append([]Draft{*d}, listed...) // typing has reopened its file
 	}
 	before := len(s.drafts.waiting)
-	fresh := s.drafts.wait(listed)
+	fresh := without(s.drafts.wait(listed), func(d Draft) bool { return s.role == editing && d.ID == s.drafts.lineage }) // the page saves that one
 	if len(listed) != before {
 		s.events.tell(Event{Type: EventPhase, State: s.state()})
 	}
