@@ -157,7 +157,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	t.Parallel()
 	change := func(c *server.Config) {
 		c.APIKeys = writeFile(t, keyLine("root", "")+keyLine("ann", "")+keyLine("bob", ""))
-		c.Policy, c.LockTTL = writeFile(t, backupRules), 2*time.Second
+		c.Policy, c.LockTTL = writeFile(t, backupRules), 6*time.Second
 		c.Keep, c.Sweep = 2, 10*time.Millisecond // a dropped generation is deleted at once
 		servertest.Unlimit(c)
 	}

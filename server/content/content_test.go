@@ -75,7 +75,7 @@ func opened(t *testing.T, keep int) (*Store, *faulty, func(document string) int6
 	f := &faulty{Files: files}
 	lock := func(document string) int64 {
 		l, err := table.Acquire(t.Context(), locks.Request{
-			Paths: []locks.Path{locks.Document(document)}, Holder: locks.Holder{ID: "ann"}, TTL: time.Minute, Again: true})
+			Paths: []locks.Path{locks.Document(document)}, Holder: locks.Holder{ID: "ann"}, TTL: time.Hour, Again: true})
 		require.NoError(t, err)
 		return l.Token
 	}
