@@ -116,6 +116,23 @@ func TestDraftThatIsFoundInAListIsReported(t *testing.T) {
 	})
 }
 
+// A page stored its text as a draft before it got the lock, and saves that text now.
+func TestListDoesNotReportTheTextThatThePageSaves(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+		a := w.author("a", shelf)
+		a.config.Lineage = "a-1"
+		a.start()
+		a.types("mine")
+		_, err := a.desk.Seal(t.Context(), autosave.CauseLockLost)
+		require.NoError(t, err)
+		require.False(t, a.ReadOnly())
+		_, err = a.Drafts(t.Context())
+		require.NoError(t, err)
+		w.sleep(time.Second)
+		assert.Empty(t, a.heard())
+	})
+}
+
 // A page without the lock types, stores its draft by itself and types on. Each list reports only what is new.
 func TestListReportsNoOlderSnapshotOfADraft(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
