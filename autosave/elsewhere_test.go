@@ -1,7 +1,6 @@
 package autosave_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -69,21 +68,11 @@ func TestTextThatAnotherPageHasSavedIsNoDraftAfterAList(t *testing.T) {
 	})
 }
 
-// lateSeals are drafts whose page learns late that its text is one.
-type lateSeals struct{ autosave.Drafts }
-
-func (d lateSeals) Seal(ctx context.Context, cause autosave.Cause) (*autosave.Draft, error) {
-	draft, err := d.Drafts.Seal(ctx, cause)
-	time.Sleep(2 * time.Second)
-	return draft, err
-}
-
 // A page is busy as its text becomes a draft. Before it learns of that, another page has made the draft the content, and has said so.
 func TestTextThatIsSavedBeforeItsPageKnowsTheDraftIsNoDraft(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.author("a", shelf)
-		a.config.NoStandby = true
-		a.config.Drafts = lateSeals{a.desk}
+		a.config.NoStandby, a.config.Drafts = true, lateSeal{a.desk}
 		a.start()
 		a.types("one")
 		w.sleep(time.Second)

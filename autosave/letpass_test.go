@@ -63,6 +63,14 @@ func TestWaiterAroundLetsAllAskersPass(t *testing.T) {
 	})
 }
 
+// getsBefore asserts that a page gets the lock that it asks for, although the other one waits around it.
+func getsBefore(t *testing.T, asks, waits *page, o autosave.EditOptions) {
+	t.Helper()
+	require.NoError(t, asks.RequestEdit(t.Context(), o))
+	assert.False(t, asks.ReadOnly())
+	assert.True(t, waits.ReadOnly())
+}
+
 // The editor accepts, and its offer does not arrive. Force takes the lock after all the time that the editor has, and the waiting page still lets it pass.
 func TestWaiterAroundLetsForcePassAfterAnAnswer(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
@@ -71,9 +79,7 @@ func TestWaiterAroundLetsForcePassAfterAnAnswer(t *testing.T) {
 		b := w.document("b", "book/1")
 		b.config.Channel = lateOffers{b.channel, "", autosave.EditGranted, time.Hour}
 		b.open()
-		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{Force: true}))
-		assert.False(t, b.ReadOnly())
-		assert.True(t, x.ReadOnly())
+		getsBefore(t, b, x, autosave.EditOptions{Force: true})
 	})
 }
 
@@ -84,9 +90,7 @@ func TestWaiterAroundLetsForcePassAfterALongGrace(t *testing.T) {
 		x := w.document("x", "book").open()
 		b := w.document("b", "book/1").open()
 		a.channel.Deafen(true)
-		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{Force: true, Grace: time.Minute}))
-		assert.False(t, b.ReadOnly())
-		assert.True(t, x.ReadOnly())
+		getsBefore(t, b, x, autosave.EditOptions{Force: true, Grace: time.Minute})
 	})
 }
 
@@ -107,9 +111,7 @@ func TestWaiterAroundThatLooksSlowlyLetsForcePass(t *testing.T) {
 		x.open()
 		b := w.document("b", "book/1").open()
 		a.channel.Deafen(true)
-		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{Force: true}))
-		assert.False(t, b.ReadOnly())
-		assert.True(t, x.ReadOnly())
+		getsBefore(t, b, x, autosave.EditOptions{Force: true})
 	})
 }
 
@@ -125,9 +127,7 @@ func TestWaiterAroundLetsForcePassAfterALateAnswer(t *testing.T) {
 		b := w.document("b", "book/1")
 		b.config.Channel = lateOffers{b.channel, "", autosave.EditGranted, time.Hour}
 		b.open()
-		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{Force: true}))
-		assert.False(t, b.ReadOnly())
-		assert.True(t, x.ReadOnly())
+		getsBefore(t, b, x, autosave.EditOptions{Force: true})
 	})
 }
 

@@ -27,20 +27,23 @@ func (b busyChannel) Listen(handle func(lock.Message)) (func(), error) {
 	})
 }
 
+// besideAnOldRecord returns a holder that could write no record, beside the record of an earlier holder, and its lease.
+func (w *world) besideAnOldRecord(channel lock.Channel) (*owner, lock.Lease) {
+	w.Helper()
+	gone, _ := w.frozen(time.Second)
+	require.NoError(w, gone.Release(w.Context()))
+	w.records.OnClaim = func(lock.Record) error { return errors.New("the disk is full") }
+	holder := w.withFallback("holder", channel)
+	return holder, holder.acquire(lock.AcquireOptions{})
+}
+
 // The holder could write no record of its own, and the record of an earlier holder is still there. The holder is robbed only if it is silent
 // for its TTL, however often it is busy for a few seconds.
 func TestHolderBesideAnOldRecordIsNotRobbedWhileItIsBusy(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		gone, _ := w.frozen(time.Second)
-		require.NoError(t, gone.Release(t.Context()))
-		w.records.OnClaim = func(lock.Record) error { return errors.New("the disk is full") }
-		air := locktest.NewNetwork()
-		var busy atomic.Bool
-		b := w.backend("holder")
-		b.Records = lock.WithFallback(w.records, &lock.WallTokens{Clock: lock.SystemClock{}}, nil)
-		holder := w.configured("holder", lock.Config{Backends: []lock.Backend{b}, Channel: busyChannel{air.Join(), &busy}})
-		lease := holder.acquire(lock.AcquireOptions{})
-		waiting := w.withFallback("waiter", air).begin(t.Context(), patient)
+		air, busy := locktest.NewNetwork(), new(atomic.Bool)
+		_, lease := w.besideAnOldRecord(busyChannel{air.Join(), busy})
+		waiting := w.withFallback("waiter", air.Join()).begin(t.Context(), patient)
 		w.sleep(8 * time.Second)
 		for range 60 {
 			busy.Store(true)
@@ -62,20 +65,13 @@ func TestHolderBesideAnOldRecordIsNotRobbedWhileItIsBusy(t *testing.T) {
 // A holder is silent when a waiter finds it frozen. It answers again before the waiter has the turn to steal.
 func TestHolderThatWakesBeforeTheStealIsNotRobbed(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		gone, _ := w.frozen(time.Second)
-		require.NoError(t, gone.Release(t.Context()))
-		w.records.OnClaim = func(lock.Record) error { return errors.New("the disk is full") }
-		air := locktest.NewNetwork()
-		var busy atomic.Bool
-		b := w.backend("holder")
-		b.Records = lock.WithFallback(w.records, &lock.WallTokens{Clock: lock.SystemClock{}}, nil)
-		holder := w.configured("holder", lock.Config{Backends: []lock.Backend{b}, Channel: busyChannel{air.Join(), &busy}})
-		lease := holder.acquire(lock.AcquireOptions{})
+		air, busy := locktest.NewNetwork(), new(atomic.Bool)
+		holder, lease := w.besideAnOldRecord(busyChannel{air.Join(), busy})
 		w.sleep(8 * time.Second)
 		busy.Store(true)
 		turn, err := w.space.Client("another waiter").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project takeover", Mode: lock.Exclusive}}})
 		require.NoError(t, err)
-		waiting := w.withFallback("waiter", air).begin(t.Context(), patient)
+		waiting := w.withFallback("waiter", air.Join()).begin(t.Context(), patient)
 		w.sleep(3 * time.Second)
 		busy.Store(false)
 		require.NoError(t, turn.Release(t.Context()))

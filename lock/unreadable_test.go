@@ -17,10 +17,10 @@ import (
 // These tests suspend a process during a step over the file of the records, which stays open until the process wakes.
 
 // withFallback joins as an owner that goes on without a record if it cannot write one.
-func (w *world) withFallback(id string, air *locktest.Network) *owner {
+func (w *world) withFallback(id string, channel lock.Channel) *owner {
 	b := w.backend(id)
 	b.Records = lock.WithFallback(w.records, &lock.WallTokens{Clock: lock.SystemClock{}}, nil)
-	return w.configured(id, lock.Config{Backends: []lock.Backend{b}, Channel: air.Join()})
+	return w.configured(id, lock.Config{Backends: []lock.Backend{b}, Channel: channel})
 }
 
 // between asserts when an outcome arrived, counted from the start of the world.
@@ -36,7 +36,7 @@ func TestUnreadableRecordIsValidForTheTTL(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		victim, _ := w.frozen(25 * time.Second)
 		wake := w.records.Open()
-		waiter := w.withFallback("a", locktest.NewNetwork())
+		waiter := w.withFallback("a", locktest.NewNetwork().Join())
 		got := <-waiter.begin(t.Context(), patient)
 		require.NoError(t, got.err)
 		between(t, unreadable, got.at, unreadable+5*time.Second) // a look, a second look before the steal, and the claim
@@ -54,7 +54,7 @@ func isLost(g lock.Grant) bool { return wait.Closed(g.Lost()) }
 func TestRecordThatBecomesUnreadableIsValidForItsTTL(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.frozen(5 * time.Second)
-		waiter := w.withFallback("a", locktest.NewNetwork())
+		waiter := w.withFallback("a", locktest.NewNetwork().Join())
 		outcome := waiter.begin(t.Context(), patient)
 		w.sleep(time.Second)
 		defer w.records.Open()()
@@ -69,10 +69,10 @@ func TestRecordThatBecomesUnreadableIsValidForItsTTL(t *testing.T) {
 func TestHolderThatAnswersKeepsLockWithoutRecord(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		air := locktest.NewNetwork()
-		holder := w.withFallback("holder", air)
+		holder := w.withFallback("holder", air.Join())
 		lease := holder.acquire(lock.AcquireOptions{TTL: 10 * time.Minute})
 		wake := w.records.Open()
-		waiting := w.withFallback("a", air).begin(t.Context(), patient)
+		waiting := w.withFallback("a", air.Join()).begin(t.Context(), patient)
 		w.sleep(5 * time.Minute)
 		require.NoError(t, lease.Err())
 		assert.Empty(t, waiting)
@@ -100,7 +100,7 @@ func TestHolderWithoutRecordKeepsItsLockAfterATakeover(t *testing.T) {
 			var waiters []*owner
 			first := make(chan outcome, 4)
 			for _, id := range []string{"a", "b", "c", "d"} {
-				o := w.withFallback(id, air)
+				o := w.withFallback(id, air.Join())
 				waiters = append(waiters, o)
 				c := o.begin(t.Context(), patient)
 				go func() { first <- <-c }()
@@ -129,7 +129,7 @@ func TestTTLBeginsAnewWithAnotherHolder(t *testing.T) {
 		first, _ := w.frozen(25 * time.Second)
 		next := w.queued("next")
 		defer w.records.Open()()
-		waiter := w.withFallback("a", locktest.NewNetwork())
+		waiter := w.withFallback("a", locktest.NewNetwork().Join())
 		outcome := waiter.begin(t.Context(), patient)
 		w.sleep(20 * time.Second)
 		require.NoError(t, first.Release(t.Context()))
@@ -199,7 +199,7 @@ func TestWaiterFreezesBeforeItsTakeover(t *testing.T) {
 		thief, err := w.space.Client("frozen thief").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project takeover", Mode: lock.Exclusive}}})
 		require.NoError(t, err)
 		air := locktest.NewNetwork()
-		waiters := []*owner{w.withFallback("a", air), w.withFallback("b", air), w.withFallback("c", air)}
+		waiters := []*owner{w.withFallback("a", air.Join()), w.withFallback("b", air.Join()), w.withFallback("c", air.Join())}
 		first := make(chan outcome, 3)
 		for _, o := range waiters {
 			c := o.begin(t.Context(), patient)
@@ -259,7 +259,7 @@ func TestHolderThatWakesDuringTakeoverServesQueue(t *testing.T) {
 		victim, _ := w.frozen(5 * time.Second)
 		_, err := w.space.Client("frozen thief").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project takeover", Mode: lock.Exclusive}}})
 		require.NoError(t, err)
-		waiter := w.withFallback("a", locktest.NewNetwork())
+		waiter := w.withFallback("a", locktest.NewNetwork().Join())
 		outcome := waiter.begin(t.Context(), patient)
 		w.sleep(8 * time.Second)
 		require.NoError(t, victim.Release(t.Context()))
@@ -275,7 +275,7 @@ func TestClaimTakesHalfTheTTLAtMost(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		defer w.records.Open()()
 		begun := time.Now()
-		o := w.withFallback("a", locktest.NewNetwork())
+		o := w.withFallback("a", locktest.NewNetwork().Join())
 		lease := o.acquire(lock.AcquireOptions{TTL: 900 * time.Millisecond, HeartbeatInterval: 300 * time.Millisecond})
 		assert.Less(t, time.Since(begun), 460*time.Millisecond)
 		w.sleep(time.Minute)
