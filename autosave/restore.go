@@ -16,7 +16,7 @@ const restoreWrites = 10
 type restore struct {
 	content []byte
 	draft   *Draft      // the draft whose content it is, which an event gives to the page; nil: a generation's
-	lease   *lock.Lease // under which the user has decided: another pointer for each content that the page was given
+	lease   *lock.Lease // under which the user has decided: another pointer for each content that an event gave to the page
 	writes  int
 	result  chan error // capacity 1
 }
@@ -41,7 +41,7 @@ func (s *Saver) Restore(ctx context.Context, id string) ([]byte, error) {
 var errDecideAgain = &Error{Code: CodeReadOnly, Detail: "this page was read-only meanwhile, and another content may be current; look at it, and decide again"}
 
 // makeCurrent runs a restore and returns when the content is current. A decision holds for the content that the user
-// knows: it ends with the lease of the page, and when the page is given another one.
+// knows: it ends with the lease of the page, and when an event gives it another one.
 func (s *Saver) makeCurrent(ctx context.Context, r *restore) error {
 	r.result = make(chan error, 1)
 	if !s.do(func() {
