@@ -60,10 +60,11 @@ clean: ## remove the files that the other targets made
 check: ## in less than a minute, check what changed since main: format, lint, types, native tests; BASE= names another commit
 	@tools/check
 
-test: ## check everything; installs the programs it needs; MORE= names targets to run beside the end-to-end tests
+# Most targets of the second step wait for the disk and for time to pass, so five run at once. The end-to-end tests keep both cores busy alone.
+test: ## check everything; installs the programs it needs; MORE= names targets to run before the end-to-end tests
 	$(MAKE) -j2 --output-sync=target tools linter
-	$(MAKE) -j4 --output-sync=target build $(NPM) typecheck test-native $(WASM_TESTS) lint test-docs test-simulation
-	$(MAKE) -j2 --output-sync=target test-e2e $(MORE)
+	$(MAKE) -j5 --output-sync=target build $(NPM) typecheck test-native $(WASM_TESTS) test-docs lint test-simulation $(MORE)
+	$(MAKE) test-e2e
 
 # They read the site that the server serves, which must not change meanwhile.
 lint test-native test-docs: | build
