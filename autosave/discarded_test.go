@@ -21,7 +21,7 @@ func TestDraftDiscardedBySuspendedPageStaysDiscarded(t *testing.T) {
 		require.NoError(t, a.Suspend(t.Context()))
 		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
 		a.mu.Lock()
-		a.stored, a.unsaved = a.number, nil // the page's part forgets a discarded draft too
+		a.unsaved = nil
 		a.mu.Unlock()
 		require.NoError(t, a.Resume(t.Context()))
 		w.sleep(0)
@@ -44,9 +44,6 @@ func TestDraftOfAViewerStaysDiscarded(t *testing.T) {
 				_, err := b.desk.Seal(t.Context(), autosave.CauseLockLost)
 				require.NoError(t, err)
 				require.NoError(t, b.ResolveDraft(t.Context(), "b-1", autosave.AsDiscard))
-				b.mu.Lock()
-				b.stored = b.number // the page's part forgets a discarded draft too
-				b.mu.Unlock()
 				a.types("theirs")
 				w.sleep(time.Second)
 				if wakes {
@@ -76,9 +73,6 @@ func TestPageThatDiscardsItsTextLoadsTheContent(t *testing.T) {
 		thief := w.thief()
 		w.sleep(time.Second)
 		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
-		a.mu.Lock()
-		a.stored = a.number // the page's part forgets a discarded draft too
-		a.mu.Unlock()
 		require.NoError(t, thief.Release(t.Context()))
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		w.sleep(time.Minute)

@@ -64,13 +64,20 @@ func (s *Saver) recount() {
 }
 
 // savedElsewhere records that another page has saved the text that this page shows, as it was when it became a draft. This page does not make
-// that draft again.
+// that draft again. If the text was merged, this page shows another text than the content.
 func (s *Saver) savedElsewhere(all []Generation) {
 	for _, g := range all {
 		if d := s.drafts.own; d != nil && s.role == viewing && g.Draft == d.ID && g.Number >= d.Number {
 			w := write{since: s.changes.since.Load(), marks: s.drafts.ownMarks}
 			s.clean(&w)
 			s.saved(&w, g)
+		} else if d != nil && g.contains(*d) {
+			s.resolved(d.ID, g.Number)
+		}
+		for _, d := range s.drafts.waiting {
+			if g.contains(d) {
+				s.resolved(d.ID, g.Number)
+			}
 		}
 	}
 }

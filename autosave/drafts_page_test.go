@@ -111,6 +111,9 @@ func (a *writer) listen(e autosave.Event) {
 	if e.Type == autosave.EventEditable {
 		a.waits = e.Drafts
 	}
+	if g := e.Generation; g != nil && e.Type == autosave.EventPhase && g.Draft == a.id && e.State.ReadOnly { // an editor saves its text anyway
+		a.stored = max(a.stored, g.Number)
+	}
 	if e.Draft != nil {
 		a.drafts = append(a.drafts, *e.Draft)
 	}

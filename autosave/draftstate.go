@@ -47,24 +47,14 @@ func (d *draftState) contained(g Generation) (remove *Draft) {
 	if d.waiting = without(d.waiting, g.contains); len(d.waiting) < before {
 		d.news++
 	}
+	if u := d.unsaved.draft; u != nil && g.contains(*u) {
+		d.unsaved = unsaved{marked: d.unsaved.marked}
+	}
 	if own := d.own; own != nil && g.contains(*own) {
 		d.own = nil
 		return own
 	}
 	return nil
-}
-
-// resolved forgets a draft after a decision, and reports whether it was the text of this page.
-func (d *draftState) resolved(id string) (own bool) {
-	if own = d.own != nil && d.own.ID == id; own {
-		d.own = nil
-	}
-	if u := d.unsaved.draft; u != nil && u.ID == id {
-		d.unsaved = unsaved{marked: d.unsaved.marked}
-	}
-	d.waiting = without(d.waiting, func(w Draft) bool { return w.ID == id })
-	d.news++
-	return own
 }
 
 // wait records the drafts that wait for a decision and returns the new ones.

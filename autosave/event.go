@@ -25,7 +25,7 @@ const (
 type Event struct {
 	Type       EventType
 	State      State
-	Generation *Generation         // saved
+	Generation *Generation         // saved; phase: has only Draft and Number, of a draft that was decided about or saved elsewhere
 	Reason     lock.ReadonlyReason // readonly
 	Err        error               // readonly: the final error, if there is one
 	Holder     *lock.Holder        // readonly: the page that edits, if it is known by then

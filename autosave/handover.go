@@ -82,6 +82,7 @@ func (s *Saver) answer(m Message) {
 			s.asking.hear(m)
 		}
 	case DraftResolved:
+		s.resolved(m.Round, int64(m.Question))
 		s.recount()
 	case Edits:
 		s.recount() // the new editor may have adopted some

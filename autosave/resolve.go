@@ -58,8 +58,8 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 	if err := s.removeDraft(ctx, d, as); err != nil {
 		return err
 	}
-	s.do(func() { s.resolved(id) })
-	s.post(Message{Kind: DraftResolved})
+	s.do(func() { s.resolved(id, d.Number) })
+	s.post(Message{Kind: DraftResolved, Round: id, Question: int(d.Number)})
 	return nil
 }
 
@@ -87,12 +87,13 @@ func (s *Saver) removeDraft(ctx context.Context, d Draft, as Resolution) error {
 
 // resolved forgets a draft after a decision. A page that still shows the text, with nothing typed since, does not make
 // a draft of it again. It loads the content before it edits.
-func (s *Saver) resolved(id string) {
-	if s.drafts.resolved(id) && s.role == viewing && s.changes.count() == s.drafts.unsaved.marked {
+func (s *Saver) resolved(id string, number int64) {
+	g := Generation{Draft: id, Number: number}
+	if s.drafts.contained(g) != nil && s.role == viewing && s.changes.count() == s.drafts.unsaved.marked {
 		s.changes.forget()
 		s.newest = nil
 	}
-	s.events.tell(Event{Type: EventPhase, State: s.state()})
+	s.events.tell(Event{Type: EventPhase, State: s.state(), Generation: &g})
 }
 
 // saveDraft makes the draft the content and gives it to the page, or keeps it in the history. decided is the lease at the time of the decision.

@@ -13,13 +13,13 @@ import (
 func encodeAutosave(e autosave.Event) (*jsbridge.Object, parts) {
 	o, bytes := event(string(e.Type)), parts{}
 	o.Add("state", encodeSaverState(e.State))
+	if g := e.Generation; g != nil {
+		o.Known("draft", g.Draft)
+		o.Whole("number", g.Number)
+	}
 	switch e.Type {
 	case autosave.EventSaved:
 		o.Add("generation", encodeGeneration(*e.Generation))
-		if e.Generation.Draft != "" {
-			o.Text("draft", e.Generation.Draft)
-			o.Whole("number", e.Generation.Number)
-		}
 	case autosave.EventReadonly:
 		o.Text("reason", string(e.Reason))
 		if e.Holder != nil {

@@ -115,3 +115,26 @@ func TestRobbedPageWhoseTextAnotherPageHasSavedLeavesNoDraft(t *testing.T) {
 		ben.MustEval("await hf.close(); null", nil)
 	})
 }
+
+// Another page discards the draft of a robbed page, which still shows that text. The robbed page ends without an error, and the draft does not
+// come back.
+func TestDraftOfARobbedPageThatAnotherPageDiscardsStaysDiscarded(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "robbed and discarded " + host
+		ann, ben := w.tab(t, named(host, root, "Ann")), w.tab(t, named(host, root, "Ben"))
+		ann.MustEval(endings.Editing, nil)
+		ann.MustEval("await edit({standby: false, debounceMs: 60000, idleMs: 60000}); type('one'); await autosave.flushNow(); type(', mine'); null", nil)
+		ben.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
+		ann.WaitFor("heard('readonly').length === 1 && autosave.state().drafts === 1", browser.Limit)
+		ann.MustEval("type(', more'); null", nil)
+		ann.WaitFor("(await autosave.drafts())[0]?.bytes === 15", browser.Limit)
+		ben.MustEval(endings.Editing, nil)
+		ben.MustEval("await edit({standby: false}); const [{id}] = await autosave.drafts(); await autosave.resolveDraft(id, 'discard'); null", nil)
+		ann.WaitFor("autosave.state().drafts === 0", browser.Limit)
+		ann.MustEval("await autosave.dispose(); await hf.close(); null", nil)
+		assert.Equal(t, 0, browser.Get[int](ben, "(await autosave.drafts()).length"))
+		ben.MustEval("await lease.release(); await hf.close(); null", nil)
+	})
+}

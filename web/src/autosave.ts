@@ -146,15 +146,7 @@ export class AutoSave implements Saver {
 
   history(): Promise<Contract.Generation[]> { return this.#call("history") as Promise<Contract.Generation[]>; }
   drafts(): Promise<Contract.Draft[]> { return this.#call("drafts") as Promise<Contract.Draft[]>; }
-
-  async resolveDraft(id: string, as: "content" | "generation" | "discard"): Promise<void> {
-    const { sealed } = this.#journal;
-    await this.#call("resolveDraft", { id, as });
-    if (as !== "discard" || sealed?.draft !== id) return;
-    this.#journal.saved(id, sealed.number);
-    if (this.#readOnly) this.#snapshots.discarded(sealed); // an editor saves its text anyway
-  }
-
+  resolveDraft(id: string, as: "content" | "generation" | "discard"): Promise<void> { return this.#call("resolveDraft", { id, as }) as Promise<void>; }
   pin(id: string, name: string): Promise<Contract.Generation> { return this.#call("pin", { id, name }) as Promise<Contract.Generation>; }
   read(id: string): Promise<Uint8Array> { return this.#call("read", { id }) as Promise<Uint8Array>; }
 
@@ -246,9 +238,10 @@ export class AutoSave implements Saver {
         return this.#onReadonly?.(Object.freeze({ ...raw, lastError: this.#wire.error(raw["lastError"]) }) as unknown as Contract.ProjectLockEvent);
     }
     this.#leaseId = raw.leaseId ?? this.#leaseId;
-    const generation = raw["generation"] as Contract.Generation | undefined;
-    if (raw.type === "autosave:saved" && generation) this.#saved(raw["draft"] as string | undefined, raw["number"] as number, generation);
+    const { draft, number, generation } = raw as { draft?: string; number?: number; generation?: Contract.Generation };
+    if (generation) this.#saved(draft, number!, generation);
     this.#set(raw.state as RawState);
+    if (!generation && number) this.#resolved(draft!, number);
     if (raw.type === "autosave:preview") return this.#soon(() => this.#preview(raw));
     if (raw.type === "autosave:editable") return this.#editable(raw as unknown as ToldEditable);
     this.#soon(() => {
@@ -273,6 +266,14 @@ export class AutoSave implements Saver {
       this.#snapshots.saved(number, generation.id);
       this.#journal.saved(draft, number);
     }
+  }
+
+  /** A page has decided about a draft, up to a number. If this page shows that text, it need not save it. */
+  #resolved(draft: string, number: number): void {
+    const { sealed } = this.#journal;
+    if (sealed?.draft !== draft || sealed.number > number) return;
+    this.#journal.saved(draft, number);
+    if (this.#readOnly) this.#snapshots.discarded(sealed); // an editor saves its text anyway
   }
 
   /** Replaces the page's text. */
