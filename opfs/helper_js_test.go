@@ -365,3 +365,29 @@ func TestReplacedHelperLeavesSealedDraftClosed(t *testing.T) {
 	sent = must(must(safejs.Global().Get("JSON")).Call("stringify", must(must(safejs.Global().Get("fake")).Get("sent"))))
 	assert.Contains(t, must(sent.String()), `"write"`)
 }
+
+// The helper ends after the step that grants a lock, and another client takes the lock before the page has answered the request. The
+// request waits in line again: it does not report the lost grant.
+func TestGrantOfReplacedHelper(t *testing.T) {
+	end := withMortalHelper(t)
+	root := newRoot()
+	c, other := newClient(t, root), startPeer(t, root, safejs.Null())
+	free(t, hold(t, c, "y"))
+	c.steps.hook = func(step string) {
+		if step == "closed" {
+			c.steps.hook = nil
+			end()
+			other.tell("request", "x")
+			other.expect("granted")
+		}
+	}
+	granted := make(chan lock.Grant, 1)
+	go func() { granted <- must(c.Request(context.Background(), want("x"))) }()
+	select {
+	case g := <-granted:
+		require.Fail(t, "two holders", "lost: %v", lost(g))
+	case <-time.After(4 * slowest): // it has looked within this time
+	}
+	other.tell("release", "x")
+	free(t, <-granted)
+}

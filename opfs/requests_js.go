@@ -59,8 +59,14 @@ func (r *requests) concerned(ids []string) bool {
 // the client's entries after the step.
 func (r *requests) inform(s *session, own []*entry) {
 	for _, e := range own {
-		if w := r.waiters[e.id]; w != nil && e.state == granted {
-			signal(w.granted)
+		if w := r.waiters[e.id]; w != nil {
+			select {
+			case <-w.granted: // the step before this one granted it, and another client took it before the answer
+			default:
+			}
+			if e.state == granted {
+				signal(w.granted)
+			}
 		}
 	}
 	for _, mine := range s.before {
