@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hack-pad/safejs"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -193,4 +194,22 @@ func TestLongLineOfOperationsIsNoSilence(t *testing.T) {
 	for range cap(grants) {
 		free(t, <-grants)
 	}
+}
+
+// The thread stands still during a release, as in a page that computes for a long time. The file answers then, so the release succeeds.
+func TestThreadThatStandsStillIsNoSilence(t *testing.T) {
+	c := newClient(t, newRoot())
+	held := must(c.Request(t.Context(), want("x")))
+	open := raw(t, c.steps.file.dir) // so the next step waits for an answer
+	compute := must(must(safejs.Global().Get("Function")).New("ms", "for (const end = performance.now() + ms; performance.now() < end;);"))
+	c.steps.hook = func(step string) {
+		if step == "decided" {
+			c.steps.hook = nil
+			runtime.Gosched() // the limit of the release begins
+			must(compute.Invoke((stepLimit + time.Second).Milliseconds()))
+			open.close()
+		}
+	}
+	require.NoError(t, held.Release(t.Context()))
+	free(t, hold(t, c, "x"))
 }

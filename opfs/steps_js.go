@@ -240,18 +240,21 @@ func (c *steps) remove(ctx context.Context, id string) error {
 	return c.use(ctx, nothing)
 }
 
-// patient returns a context that ends with why when this client has made no step for stepLimit, or up to twice that. A long line of its
-// operations is no silence of the browser.
+// patient returns a context that ends with why when this client has made no step for stepLimit, or up to a fifth less. A long line of its
+// operations is no silence of the browser. A thread that stands still counts a fifth at most.
 func (c *steps) patient(ctx context.Context, why error) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	last := c.seen
 	go func() {
-		for wait.For(ctx, stepLimit) == nil {
-			if last == c.seen {
-				end(why)
+		for left := 5; left > 0; left-- {
+			if wait.For(ctx, stepLimit/5) != nil {
+				return
 			}
-			last = c.seen
+			if last != c.seen {
+				last, left = c.seen, 5
+			}
 		}
+		end(why)
 	}()
 	return ctx, func() { end(nil) }
 }
