@@ -59,20 +59,21 @@ func (t *Table) HolderOf(ctx context.Context, id string) (string, error) {
 	return s.Holder, err
 }
 
-// HolderOfTicket returns the first owner that has a lease or a place in the queue under this ticket, or "". It reads many owners at once: a
-// client may have hundreds of ids.
+// HolderOfTicket returns the first owner that has a lease or a place in the queue under this ticket, or "". A lease that excludes all others
+// counts only if this server has seen it; the place itself tells who holds it. HolderOfTicket reads many owners at once: a client may have
+// hundreds of ids.
 func (t *Table) HolderOfTicket(ctx context.Context, name string, owners []string) (string, error) {
-	for some := range slices.Chunk(owners, kv.MaxOps) {
+	for some := range slices.Chunk(owners, kv.MaxOps/2) {
 		var reads []kv.Op
 		for _, owner := range some {
-			reads = append(reads, kv.Read(stubKey(owner, name)))
+			reads = append(reads, kv.Read(stubKey(owner, name)), kv.Read(askedPrefix+askedKey(claim{Holder: owner, Ticket: name})))
 		}
 		result, err := t.store.Commit(ctx, kv.Txn{Then: reads})
 		if err != nil {
 			return "", err
 		}
 		for i, owner := range some {
-			if len(result.Reads[i]) > 0 || t.mirror.grantedTo(owner, name) {
+			if len(result.Reads[2*i])+len(result.Reads[2*i+1]) > 0 || t.mirror.grantedTo(owner, name) {
 				return owner, nil
 			}
 		}

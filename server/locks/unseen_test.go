@@ -71,6 +71,22 @@ func TestReleasedAfterAnUnseenGrant(t *testing.T) {
 	assert.Equal(t, []Reason{Released}, reasons)
 }
 
+// A browser has two ids, and its request for a lock that does not exclude others was granted to the former id at another server. It comes again
+// with its ticket to a server that has not seen the grant. Under the later id, the browser would get a second lock.
+func TestHolderOfTheTicketOfAnUnseenGrant(t *testing.T) {
+	store := kvtest.Open(t)
+	blind, other := openOver(t, store), openOver(t, kvtest.Again(t, store))
+	blind.stopWatching()
+	for _, r := range []Request{{Ticket: "shared", Mode: Shared}, {Ticket: "slots", Slots: 2}} {
+		r.Paths, r.Holder, r.TTL = []Path{{r.Ticket}}, Holder{ID: "former"}, time.Minute
+		_, err := other.Acquire(t.Context(), r)
+		require.NoError(t, err)
+		owner, err := blind.HolderOfTicket(t.Context(), r.Ticket, []string{"later", "former"})
+		require.NoError(t, err)
+		assert.Equal(t, "former", owner, r.Ticket)
+	}
+}
+
 // A request whose successor came to another server is no longer granted, although its own server's view lacks the
 // successor.
 func TestNoGrantAfterALaterVisit(t *testing.T) {
