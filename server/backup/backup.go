@@ -102,12 +102,8 @@ type archive struct {
 	sum Summary
 }
 
-func (a *archive) begin(name string, size int64) error {
-	return a.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: a.at})
-}
-
 func (a *archive) file(name string, data []byte) error {
-	if err := a.begin(name, int64(len(data))); err != nil {
+	if err := a.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(data)), ModTime: a.at}); err != nil {
 		return err
 	}
 	_, err := a.Write(data)
@@ -122,31 +118,25 @@ func (a *archive) json(name string, value any) error {
 	return a.file(name, append(text, '\n'))
 }
 
-func (a *archive) blob(ctx context.Context, from blobs.Blobs, name string) (err error) {
+// blob reads the whole blob before it writes any of it. One that is not in the snapshot may be deleted meanwhile, and a file that has begun
+// cannot be taken out of the archive.
+func (a *archive) blob(ctx context.Context, from blobs.Blobs, name string) error {
 	blob, err := from.Open(ctx, name)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, blob.Close()) }()
-	size, err := blob.Seek(0, io.SeekEnd)
-	if err == nil {
-		_, err = blob.Seek(0, io.SeekStart)
-	}
-	if err == nil {
-		err = a.begin(blobDir+name, size)
-	}
-	sum := sha256.New()
-	if err == nil {
-		_, err = io.CopyN(io.MultiWriter(a, sum), blob, size)
+	data, err := io.ReadAll(blob)
+	if err = errors.Join(err, blob.Close()); err == nil {
+		err = a.file(blobDir+name, data)
 	}
 	if err != nil {
 		return fmt.Errorf("the content %s cannot be copied: %w", name, err)
 	}
-	if !content.Matches(name, sum.Sum(nil)) {
+	if sum := sha256.Sum256(data); !content.Matches(name, sum[:]) {
 		a.sum.Changed = append(a.sum.Changed, name)
 	}
 	a.sum.Blobs++
-	a.sum.BlobBytes += size
+	a.sum.BlobBytes += int64(len(data))
 	return nil
 }
 
