@@ -49,13 +49,12 @@ func (v *Verifier) Finish(ctx context.Context, p Pending, state, code string) (t
 		return "", fmt.Errorf("%w: %w", users.ErrUnavailable, err)
 	}
 	token, _ = given.Extra("id_token").(string)
-	verifier, err := v.ready()
+	verified, err := v.verify(ctx, token)
+	if err == nil && verified.Nonce != p.Nonce {
+		err = fmt.Errorf("%w: the provider's token is not for this sign-in", users.ErrUnauthenticated)
+	}
 	if err != nil {
 		return "", err
-	}
-	verified, err := verifier.Verify(ctx, token)
-	if err != nil || verified.Nonce != p.Nonce {
-		return "", fmt.Errorf("%w: the provider's token is not for this sign-in", users.ErrUnauthenticated)
 	}
 	return token, nil
 }

@@ -107,20 +107,29 @@ func (v *Verifier) User(ctx context.Context, token string) (users.User, time.Tim
 }
 
 func (v *Verifier) check(ctx context.Context, token string) (users.User, time.Time, error) {
-	verifier, err := v.ready()
+	verified, err := v.verify(ctx, token)
 	if err != nil {
 		return users.User{}, time.Time{}, err
+	}
+	u, err := v.user(verified)
+	return u, verified.Expiry, err
+}
+
+// verify checks a token. Its errors are those of User.
+func (v *Verifier) verify(ctx context.Context, token string) (*oidc.IDToken, error) {
+	verifier, err := v.ready()
+	if err != nil {
+		return nil, err
 	}
 	var unavailable error
 	verified, err := verifier.Verify(context.WithValue(ctx, fetchFailed{}, &unavailable), token)
 	switch {
 	case unavailable != nil:
-		return users.User{}, time.Time{}, fmt.Errorf("%w: %w", users.ErrUnavailable, unavailable)
+		return nil, fmt.Errorf("%w: %w", users.ErrUnavailable, unavailable)
 	case err != nil:
-		return users.User{}, time.Time{}, fmt.Errorf("%w: %w", users.ErrUnauthenticated, err)
+		return nil, fmt.Errorf("%w: %w", users.ErrUnauthenticated, err)
 	}
-	u, err := v.user(verified)
-	return u, verified.Expiry, err
+	return verified, nil
 }
 
 // ready returns the verifier of the library, once the provider has described itself.

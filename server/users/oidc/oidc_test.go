@@ -141,6 +141,34 @@ func TestInventedKeysDoNotSpoilTokens(t *testing.T) {
 	}
 }
 
+// withoutKeys is a network in which the provider's keys are not reachable, unlike its other pages.
+type withoutKeys struct{}
+
+func (withoutKeys) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path == "/keys" {
+		return nil, errors.New("no answer")
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// A user signs in while the server cannot get the provider's keys. The token cannot be checked yet, which does not mean that it is wrong.
+func TestASignInWithoutTheKeysIsUnavailable(t *testing.T) {
+	p := oidctest.New(t)
+	v, err := New(Config{Issuer: p.Issuer(), Audience: "holdfast", Client: &http.Client{Transport: withoutKeys{}}})
+	require.NoError(t, err)
+	p.SignIn(map[string]any{"iss": p.Issuer(), "sub": "ann", "aud": "holdfast", "exp": time.Now().Add(time.Hour).Unix()}, "")
+	page, pending, err := v.Begin("http://localhost/back")
+	require.NoError(t, err)
+	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	sent, err := browser.Get(page)
+	require.NoError(t, err)
+	require.NoError(t, sent.Body.Close())
+	back, err := sent.Location()
+	require.NoError(t, err)
+	_, err = v.Finish(t.Context(), pending, back.Query().Get("state"), back.Query().Get("code"))
+	require.ErrorIs(t, err, users.ErrUnavailable)
+}
+
 func TestIssuerAndAudienceAreSetTogether(t *testing.T) {
 	for _, c := range []Config{{Issuer: "https://example.com"}, {Audience: "x"}} {
 		_, err := New(c)
