@@ -54,3 +54,44 @@ func TestASlowReaderOfPastEventsStopsNoOther(t *testing.T) {
 		m.Close()
 	})
 }
+
+// A client resumes after many events, and takes a while to receive each of them. Another one of its address waits for its turn, and does not
+// wait until the slow one has received everything.
+func TestASlowReaderDoesNotKeepItsTurn(t *testing.T) {
+	const missed = 100
+	synctest.Test(t, func(t *testing.T) {
+		m := memory.New()
+		store := m.Client(nil)
+		after := commit(t, store, Record("r", Event{Type: Locked}))
+		for range missed {
+			commit(t, store, Record("r", Event{Type: Updated}))
+		}
+		h, err := Open(t.Context(), store, nil)
+		require.NoError(t, err)
+		turns := make(chan struct{}, 1)
+		turn := func() (func(), error) { turns <- struct{}{}; return func() { <-turns }, nil }
+		ctx, stop := context.WithCancel(t.Context())
+		slow := make(chan error, 1)
+		received := after
+		go func() {
+			slow <- h.Stream(ctx, "r", after, turn, func([]byte) error { time.Sleep(9 * time.Second); received++; return nil })
+		}()
+		synctest.Wait()
+
+		begun, heard, all := time.Now(), 0, errors.New("all")
+		err = h.Stream(t.Context(), "r", after, turn, func([]byte) error {
+			if heard++; heard == missed {
+				return all
+			}
+			return nil
+		})
+		require.ErrorIs(t, err, all)
+		assert.Less(t, time.Since(begun), 2*time.Minute)
+		stop()
+		require.ErrorIs(t, <-slow, ErrSlow)
+		assert.Greater(t, received, after, "the slow one gets further with each attempt")
+		h.Close()
+		assert.NoError(t, store.Close())
+		m.Close()
+	})
+}

@@ -37,7 +37,7 @@ func (h *Hub) Stream(ctx context.Context, document string, after int64, turn Tur
 		if err != nil {
 			return err
 		}
-		after, err = h.replay(ctx, document, after, send)
+		after, err = h.replay(ctx, document, after, inTime(send))
 		end()
 		if err != nil {
 			return err
@@ -57,6 +57,23 @@ func (h *Hub) Stream(ctx context.Context, document string, after int64, turn Tur
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	}
+}
+
+// sendingLimit is how long a client may take in total to receive past events. Others wait for its turn.
+const sendingLimit = time.Minute
+
+// inTime returns send with the limit. Above it, it fails with [ErrSlow]: the client may resume from the last event that it has received.
+func inTime(send func([]byte) error) func([]byte) error {
+	var took time.Duration
+	return func(text []byte) error {
+		if took > sendingLimit {
+			return ErrSlow
+		}
+		begun := time.Now()
+		err := send(text)
+		took += time.Since(begun)
+		return err
 	}
 }
 
