@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
 // ErrStaleSave means that a later save or deletion under the same token has happened.
@@ -62,6 +63,9 @@ func (s *Store) remember(ctx context.Context, document string, before descriptio
 	switch {
 	case err != nil:
 		return nil, unchanged, err
+	case token == 0:
+		ops, err := s.rememberErased(ctx, document, before)
+		return ops, unchanged, err
 	case stored:
 		last = before
 	case last.Token != token:
@@ -75,10 +79,28 @@ func (s *Store) remember(ctx context.Context, document string, before descriptio
 	if repeated || err != nil || d.Draft == "" {
 		d.Draft, d.Number, d.Order = last.Draft, last.Number, max(d.Order, last.Order)
 	}
-	if token == 0 || d.Draft == "" && d.Order == 0 {
+	if d.Draft == "" && d.Order == 0 {
 		return nil, unchanged, nil
 	}
 	return []kv.Op{kv.Put(deletedPrefix+document, d.encode())}, unchanged, nil
+}
+
+// rememberErased is remember for an administrator, who deletes under no lock. While the lock of the last save lasts, older saves under its token
+// stay refused, and the holder may repeat the last one. The lock may end meanwhile, so a lease removes what is remembered.
+func (s *Store) rememberErased(ctx context.Context, document string, before description) ([]kv.Op, error) {
+	if before.ETag == "" {
+		return nil, nil
+	}
+	lock, _, err := s.Locks.At(ctx, locks.Document(document))
+	if err != nil || lock.Token != before.Token {
+		return nil, err
+	}
+	lease, err := s.KV.Countdown(ctx, OrphanAge)
+	if err != nil {
+		return nil, err
+	}
+	d := description{ETag: before.ETag, Size: before.Size, Token: before.Token, Draft: before.Draft, Number: before.Number, Order: before.Order}
+	return []kv.Op{kv.PutBound(deletedPrefix+document, d.encode(), lease)}, nil
 }
 
 // follow reports whether d is the same save as before, which is stored. It fails with [ErrStaleSave] if d is older.
