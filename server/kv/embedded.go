@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -92,17 +93,33 @@ func (e *embedded) start(c Config, settings *embed.Config) (err error) {
 	defer starting.Add(-1)
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the files in %s are damaged (%v); restore a backup into an empty directory", c.DataDir, p)
+			reason, ok := p.(error)
+			if !ok {
+				reason = fmt.Errorf("%v", p)
+			}
+			err = unusable(c.DataDir, reason)
 		}
 	}()
+	if err := makeRoom(settings.Dir); err != nil {
+		return err
+	}
 	if e.applied, err = checkDatabase(filepath.Join(settings.Dir, "member", "snap", "db")); err != nil {
-		return fmt.Errorf("the files in %s are damaged (%w); restore a backup into an empty directory", c.DataDir, err)
+		return unusable(c.DataDir, err)
 	}
 	e.etcd, err = embed.StartEtcd(settings)
 	if err != nil {
 		return fmt.Errorf("etcd does not start on %s: %w", c.DataDir, err)
 	}
 	return nil
+}
+
+// unusable explains why etcd does not start on files. If the system refuses something, such as space or the right to read, that
+// says nothing about the files.
+func unusable(dir string, reason error) error {
+	if refused := syscall.Errno(0); errors.As(reason, &refused) {
+		return fmt.Errorf("the store in %s cannot start: %w; acknowledged changes are kept; fix the cause and start again", dir, reason)
+	}
+	return fmt.Errorf("the files in %s are damaged (%w); restore a backup into an empty directory", dir, reason)
 }
 
 // checkDatabase checks the length of the database file against its first pages. Without the check etcd panics in a
@@ -177,8 +194,7 @@ func (e *embedded) logIsBehind() bool {
 
 func (e *embedded) damagedLog(c Config) error {
 	e.broken.Store(true)
-	return fmt.Errorf("the files in %s are damaged (member/wal ends before the database does); restore a backup into an empty directory",
-		c.DataDir)
+	return unusable(c.DataDir, errors.New("member/wal ends before the database does"))
 }
 
 // occupy locks the directory. Without the lock, etcd would wait for the other process to end.

@@ -33,23 +33,23 @@ func (f fatal) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 	if f.broken != nil && f.broken.Load() {
 		runtime.Goexit()
 	}
-	reason := e.Message
+	reason := errors.New(e.Message)
 	for _, err := range errorsIn(fields) {
-		reason += ": " + err.Error()
+		reason = fmt.Errorf("%w: %w", reason, err)
 	}
 	if starting.Load() > 0 {
 		panic(reason)
 	}
-	fmt.Fprintf(os.Stderr, "holdfast: the store cannot continue: %s; acknowledged changes are kept; fix the cause and start again\n", reason)
+	fmt.Fprintf(os.Stderr, "holdfast: the store cannot continue: %v; acknowledged changes are kept; fix the cause and start again\n", reason)
 	os.Exit(1)
 }
 
-// panics ends the process with one sentence if etcd panics because the disk is full. Any other panic is a defect and
-// keeps its stack trace.
+// panics ends the process with one sentence if etcd panics because the disk is full, and Open if it panics while a store
+// starts. Any other panic is a defect and keeps its stack trace.
 type panics struct{ end fatal }
 
 func (p panics) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
-	if errors.Is(errors.Join(errorsIn(fields)...), syscall.ENOSPC) {
+	if starting.Load() > 0 || errors.Is(errors.Join(errorsIn(fields)...), syscall.ENOSPC) {
 		p.end.OnWrite(e, fields)
 	}
 	panic(e.Message)

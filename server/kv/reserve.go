@@ -48,6 +48,25 @@ func diskReserve() int64 { return 2*wal.SegmentSizeBytes + growth }
 // segment.
 func reserveSize() int64 { return wal.SegmentSizeBytes + 4<<20 }
 
+// short reports whether so little space is left that the reserve file must go.
+func short(free int64) bool {
+	return free >= 0 && free < wal.SegmentSizeBytes+wal.SegmentSizeBytes/2
+}
+
+// makeRoom deletes the reserve file on a full disk before etcd starts. etcd then allocates the next log segment. If it found no space, it
+// would end as soon as it needs that segment, however much space there is by then. It begins with 0.tmp, so the other one only takes space.
+func makeRoom(dir string) error {
+	if !short(freeOn(dir)) {
+		return nil
+	}
+	for _, path := range []string{reserveName, filepath.Join("member", "wal", "1.tmp")} {
+		if err := os.Remove(filepath.Join(dir, path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // hold keeps the reserve file while there is space beyond diskReserve for it, apart from the next log segment, which etcd
 // allocates a little after a segment begins. It deletes the file when other programs have filled the disk.
 func (k *spaceMaintainer) hold(r Space) error {
@@ -55,7 +74,7 @@ func (k *spaceMaintainer) hold(r Space) error {
 	switch {
 	case r.Free < 0:
 		return nil
-	case r.Free < wal.SegmentSizeBytes+wal.SegmentSizeBytes/2:
+	case short(r.Free):
 		k.holds = false
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -1,0 +1,86 @@
+//go:build linux
+
+package kv_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+)
+
+// A store starts again on a disk that is full, because it deletes its reserve first. When there is room, it continues over several log
+// segments, although etcd looks for space for the next one only once.
+func TestStartOnAFullDisk(t *testing.T) {
+	const segment = 1 << 20
+	kv.SetSizes(t, segment, 6<<20, 50)
+	dir := small(t, 64)
+	config := kv.Config{DataDir: filepath.Join(dir, "d")}
+	s, err := kv.Open(t.Context(), config)
+	require.NoError(t, err)
+	reserve := filepath.Join(config.DataDir, "reserve")
+	require.Eventually(t, func() bool { return blocks(reserve) >= kv.ReserveSize() }, 30*time.Second, 10*time.Millisecond)
+	require.NoError(t, s.Close())
+	db, err := os.OpenFile(filepath.Join(config.DataDir, "member", "snap", "db"), os.O_WRONLY, 0)
+	require.NoError(t, err)
+	info, err := db.Stat()
+	require.NoError(t, err)
+	require.NoError(t, syscall.Fallocate(int(db.Fd()), 0, 0, info.Size()), "this file system gives blocks to the holes that etcd reads; a disk does not")
+	require.NoError(t, db.Close())
+	rest := filepath.Join(dir, "rest")
+	fill(t, rest, 0)
+
+	s, err = kv.Open(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	assert.NoFileExists(t, reserve)
+	require.Eventually(t, func() bool { return s.Space().Full }, 30*time.Second, 10*time.Millisecond)
+	require.NoError(t, os.Remove(rest))
+	require.Eventually(t, func() bool { return tidied(t, s, config.DataDir, segment) }, 30*time.Second, 5*time.Millisecond,
+		"the next log segment is there")
+	value := make([]byte, 4<<10)
+	for i := range 1200 { // five segments
+		_, err := s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("k", value)}})
+		require.NoError(t, err, "put %d", i)
+	}
+}
+
+// A refusal of the system is no damage: nobody should restore a backup because a disk is full, or a folder is in use.
+func TestStartThatTheSystemRefuses(t *testing.T) {
+	kv.SetSizes(t, 4<<20, 6<<20, 50)
+	for name, c := range map[string]struct {
+		mib     int
+		prepare func(t *testing.T, dir string)
+		refusal error
+	}{
+		"a full disk": {
+			1, func(*testing.T, string) {},
+			syscall.ENOSPC,
+		},
+		"a folder that cannot be removed": {
+			64, func(t *testing.T, dir string) {
+				busy := filepath.Join(dir, "member", "wal.tmp")
+				require.NoError(t, os.MkdirAll(busy, 0o700))
+				require.NoError(t, exec.Command("mount", "-t", "tmpfs", "tmpfs", busy).Run())
+				t.Cleanup(func() { assert.NoError(t, exec.Command("umount", "-l", busy).Run()) })
+			},
+			syscall.EBUSY,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := small(t, c.mib)
+			c.prepare(t, dir)
+			_, err := kv.Open(t.Context(), kv.Config{DataDir: dir})
+			require.ErrorIs(t, err, c.refusal)
+			assert.NotContains(t, err.Error(), "damaged")
+			assert.ErrorContains(t, err, "fix the cause and start again")
+		})
+	}
+}
