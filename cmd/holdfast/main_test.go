@@ -62,6 +62,13 @@ func TestServeAnswersUntilItIsStopped(t *testing.T) {
 	stop()
 }
 
+// A server that is stopped while it starts has not failed.
+func TestServeIsStoppedWhileItStarts(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	assert.NoError(t, run(ctx, []string{"serve", "--addr", "127.0.0.1:0", "--data-dir", t.TempDir()}, site, io.Discard, io.Discard))
+}
+
 // A binary of go install has no site, because the site is built and not in the repository.
 func TestServeWithoutASite(t *testing.T) {
 	address, stop := served(t, fstest.MapFS{".keep": {}})

@@ -78,16 +78,19 @@ func withoutSite(w http.ResponseWriter, _ *http.Request) {
 	http.Error(w, "This server has no site, only the API. For a site, "+buildSite+".", http.StatusNotFound)
 }
 
+// pagesOf returns the handler of the site.
+func pagesOf(site fs.FS, log *slog.Logger) (http.Handler, error) {
+	pages, err := static.Handler(site)
+	if errors.Is(err, static.ErrNoIndex) {
+		log.Warn("this binary has no site, only the API: " + buildSite)
+		return http.HandlerFunc(withoutSite), nil
+	}
+	return pages, err
+}
+
 // serve runs the service with the site until ctx is done, and then stops gracefully. When it is ready, it prints one
 // line with the address to open. It logs to stderr. Without a site it serves the API alone.
 func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer) error {
-	pages, err := static.Handler(site)
-	noSite := errors.Is(err, static.ErrNoIndex)
-	if noSite {
-		pages = http.HandlerFunc(withoutSite)
-	} else if err != nil {
-		return err
-	}
 	if err := o.checkAnonymous(); err != nil {
 		return err
 	}
@@ -106,10 +109,14 @@ func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer)
 	}
 	defer metrics.close()
 	o.server.Log = o.newLog(stderr)
-	if noSite {
-		o.server.Log.Warn("this binary has no site, only the API: " + buildSite)
+	pages, err := pagesOf(site, o.server.Log)
+	if err != nil {
+		return err
 	}
 	service, err := server.Start(ctx, o.server, pages)
+	if ctx.Err() != nil && service == nil {
+		return nil // a signal has ended the start
+	}
 	if err != nil {
 		return err
 	}

@@ -166,7 +166,7 @@ func (p *process) liveSockets(t *testing.T, each int) []*websocket.Conn {
 	return list
 }
 
-// SIGTERM ends every socket with "going away", a waiting request with 503, and the process with 0.
+// SIGTERM ends every socket with "going away", a waiting request with 503, and the process with 0. None of this is an error to the operator.
 func TestSIGTERMEndsLiveSockets(t *testing.T) {
 	p := serveInProcess(t)
 	sockets := p.liveSockets(t, 20)
@@ -193,6 +193,7 @@ func TestSIGTERMEndsLiveSockets(t *testing.T) {
 		assert.Equal(t, websocket.StatusGoingAway, code, "socket %d", i)
 	}
 	assert.Equal(t, http.StatusServiceUnavailable, status)
+	assert.NotContains(t, p.log.String(), "level=ERROR")
 }
 
 // Clients that do not answer the close message do not delay the server's end.

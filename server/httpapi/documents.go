@@ -79,9 +79,6 @@ func (a *API) acquire(w http.ResponseWriter, r *http.Request, s sessions.Session
 	ctx, end := a.waitingContext(w, r, request.Wait)
 	defer end()
 	lease, err = a.Locks.Acquire(ctx, request)
-	if errors.Is(err, context.Canceled) && r.Context().Err() == nil {
-		err = errUnavailable
-	}
 	if err == nil && (request.Wait > 0 || request.Fresh || request.Ticket != "") {
 		a.withdrawUnreceived(r, lease)
 	}
@@ -96,11 +93,11 @@ func (a *API) waitingContext(w http.ResponseWriter, r *http.Request, wait time.D
 	if wait == 0 {
 		return r.Context(), func() {}
 	}
-	ctx, cancel := context.WithCancelCause(r.Context())
+	ctx, cancel := context.WithCancel(r.Context())
 	// The client does not delay this response, and a server that stops does not make it wait.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + a.WriteLimit))
-	forget := context.AfterFunc(a.drain, func() { cancel(errUnavailable) })
-	return ctx, func() { forget(); cancel(nil) }
+	forget := context.AfterFunc(a.drain, cancel)
+	return ctx, func() { forget(); cancel() }
 }
 
 // withdrawUnreceived releases a lease that was granted after the client had gone.

@@ -36,6 +36,7 @@ func (e *rateError) Error() string { return "Too many requests." }
 var (
 	errOrigin      = &apiError{http.StatusForbidden, "forbidden_origin", "This origin may not use the API; see --origin."}
 	errUnavailable = &apiError{http.StatusServiceUnavailable, "unavailable", "The store does not answer. Try again."}
+	errStopping    = &apiError{http.StatusServiceUnavailable, "unavailable", "The server is stopping. Try again."}
 	errMethod      = &apiError{http.StatusMethodNotAllowed, "method_not_allowed", "This path has no such method."}
 	errInternal    = &apiError{http.StatusInternalServerError, "internal_error", "Something went wrong in the server."}
 	errHandshake   = &apiError{http.StatusBadRequest, "invalid_request", "This is no handshake of a WebSocket of version 13 (RFC 6455)."}
@@ -120,7 +121,7 @@ func clearHeader(h http.Header) {
 // fail responds with an error.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) {
-		err = errUnavailable // most likely nobody listens any more; without a response it would be 200
+		err = errStopping // or nobody listens any more; without a response it would be 200
 	}
 	var left *locks.LeftError
 	if errors.As(err, &left) {
@@ -138,7 +139,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if known == nil {
 		known = errInternal
 	}
-	if known.status >= 500 && r.Context().Err() == nil {
+	if known.status >= 500 && known != errStopping && r.Context().Err() == nil {
 		a.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "request", w.Header().Get(RequestHeader), "error", err)
 	}
 	writeError(w, known)

@@ -28,7 +28,7 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, s sessions.Se
 		return err
 	}
 	if a.drain.Err() != nil {
-		return errUnavailable
+		return errStopping
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		w.Header().Set("Connection", "Upgrade")
@@ -41,7 +41,7 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request, s sessions.Se
 	}
 	defer end()
 	if !a.beginSocket() {
-		return errUnavailable
+		return errStopping
 	}
 	defer a.sockets.Done()
 	conn, err := websocket.Accept(&handshake{a.paced(w, r)}, r, &websocket.AcceptOptions{
