@@ -66,3 +66,31 @@ func TestFlushBeforeReadyOnAnEmptyPreview(t *testing.T) {
 	assert.Equal(t, []string{"typed"}, browser.Get[[]string](tab, "await texts()"))
 	quiet(t, tab)
 }
+
+// A page types before its AutoSave is ready, calls restore(), and shows something else in the same task. The text of the call is a draft.
+func TestRestoreBeforeReadyKeepsTheTextOfItsMoment(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	for name, typed := range map[string]string{"on the preview": "saved, typed", "before the preview": ", typed"} {
+		t.Run(name, func(t *testing.T) {
+			holdfast := named("worker", "restore before ready "+name, "Ann")
+			first := w.earlyTab(t, holdfast)
+			first.MustEval("edits("+onlyPreview+"); await autosave.ready; type('saved'); globalThis.id = (await autosave.flushNow()).id; await hf.close(); null", nil)
+			id := browser.Get[string](first, "id")
+			first.Close()
+			later, arrive := n.gated(holdfast)
+			tab := w.earlyTab(t, later)
+			tab.MustEval("edits("+onlyPreview+"); null", nil)
+			if name == "on the preview" {
+				tab.WaitFor("told.length === 1 && text === 'saved'", browser.Limit)
+			}
+			tab.MustEval("type(', typed'); globalThis.restoring = autosave.restore('"+id+"'); text = 'one moment, please'; null", nil)
+			arrive()
+			tab.MustEval("text = new TextDecoder().decode(await restoring); null", nil)
+			tab.WaitFor("(await texts()).length > 0", browser.Limit)
+			assert.Equal(t, []string{typed}, browser.Get[[]string](tab, "await texts()"))
+			assert.Equal(t, "saved", browser.Get[string](tab, "await current()"))
+			quiet(t, tab)
+		})
+	}
+}

@@ -151,7 +151,7 @@ export class AutoSave implements Saver {
   read(id: string): Promise<Uint8Array> { return this.#call("read", { id }) as Promise<Uint8Array>; }
 
   async restore(id: string, load?: (content: Uint8Array) => unknown): Promise<Uint8Array> {
-    if (this.#snapshots.unsaved) this.#snapshots.stand(); // the page may show something else until the content is there
+    if (!this.#spare() && this.#snapshots.unsaved) this.#snapshots.stand(); // the page may show something else until the content is there
     const restored = await (this.#restoring = this.#call("restore", { id })) as Uint8Array;
     const late = this.#restored.moment !== this.#snapshots.moment;
     this.#replace(this.#restored.id, restored); // text typed meanwhile is a draft

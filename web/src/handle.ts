@@ -97,23 +97,13 @@ export class Handle extends Listeners implements Contract.AutoSave {
     this.#saver?.markDirty();
   }
 
-  flushNow(): Promise<Contract.Generation> {
-    const marks = this.#marks, fixed = this.#fixed = this.#saver ? this.#fixed : this.#now;
-    return this.#do((saver) => {
-      this.#fixed = fixed;
-      const flushing = saver.flushNow();
-      this.#fixed = undefined; // leave() goes on before this function, and has taken its text by now
-      if (this.#marks > marks) saver.markDirty(); // the page's text has changed since
-      return flushing;
-    });
-  }
-
+  flushNow(): Promise<Contract.Generation> { return this.#doNow((saver) => saver.flushNow()); }
   history(): Promise<Contract.Generation[]> { return this.#do((saver) => saver.history()); }
   drafts(): Promise<Contract.Draft[]> { return this.#do((saver) => saver.drafts()); }
   resolveDraft(...args: Parameters<Saver["resolveDraft"]>): Promise<void> { return this.#do((saver) => saver.resolveDraft(...args)); }
   pin(...args: Parameters<Saver["pin"]>): Promise<Contract.Generation> { return this.#do((saver) => saver.pin(...args)); }
   read(id: string): Promise<Uint8Array> { return this.#do((saver) => saver.read(id)); }
-  restore(...args: Parameters<Saver["restore"]>): Promise<Uint8Array> { return this.#do((saver) => saver.restore(...args)); }
+  restore(...args: Parameters<Saver["restore"]>): Promise<Uint8Array> { return this.#doNow((saver) => saver.restore(...args)); }
   requestEdit(options?: Parameters<Saver["requestEdit"]>[0]): Promise<void> { return this.#do((saver) => saver.requestEdit(options), options?.signal); }
   dispose(): Promise<void> { return this.leave(deadline()); }
 
@@ -139,6 +129,18 @@ export class Handle extends Listeners implements Contract.AutoSave {
       throw failure;
     }
     await this.#saver!.leave(end);
+  }
+
+  /** Calls the AutoSave as soon as it is ready, with the text that the page has now. */
+  #doNow<T>(call: (saver: Saver) => Promise<T>): Promise<T> {
+    const marks = this.#marks, fixed = this.#fixed = this.#saver ? this.#fixed : this.#now;
+    return this.#do((saver) => {
+      this.#fixed = fixed;
+      const calling = call(saver);
+      this.#fixed = undefined; // leave() goes on before this function, and has taken its text by now
+      if (this.#marks > marks) saver.markDirty(); // the page's text has changed since
+      return calling;
+    });
   }
 
   /** Calls the AutoSave as soon as it is ready. */
