@@ -39,3 +39,33 @@ func TestOptionsThatCannotBeCloned(t *testing.T) {
 		}
 	})
 }
+
+// A page changes the array that it gave as a path while its runtime is loading.
+func TestPathThatChangesAfterTheCall(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "changed path " + host
+		later, arrive := n.gated(named(host, root, "Ann"))
+		tab := w.earlyTab(t, later)
+		tab.MustEval("globalThis.path = ['a']; edits({path}); null", nil)
+		tab.WaitFor("!autosave.readOnly", browser.Limit)
+		tab.MustEval(`
+			type('typed in a')
+			globalThis.place = ['c']
+			globalThis.leases = [{path: place}, {paths: [place, ['d']]}].map(options => hf.acquireProjectLock({...options, mode: 'shared'}))
+			path[0] = place[0] = 'b'
+			null`, nil)
+		arrive()
+		assert.Equal(t, [][][]string{{{"c"}}, {{"c"}, {"d"}}}, browser.Get[[][][]string](tab, "(await Promise.all(leases)).map(({paths}) => paths)"))
+		tab.MustEval("await autosave.flushNow(); null", nil)
+		quiet(t, tab)
+		for document, saved := range map[string]string{"a": "typed in a", "b": ""} {
+			next := w.earlyTab(t, named(host, root, "Ben"))
+			next.MustEval("edits({path: ['"+document+"']}); null", nil)
+			next.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+			assert.Equal(t, saved, browser.Get[string](next, "text"), document)
+			quiet(t, next)
+		}
+	})
+}

@@ -160,6 +160,8 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
   }
 
   createAutoSave(snapshot: Taking, options?: Contract.AutoSaveOptions): Contract.AutoSave {
+    const { signal, path }: { signal?: unknown; path?: string[] } = options ?? {};
+    if (path?.slice) options = { ...options, path: path.slice() };
     const make = async (handle: Handle, take: Taking, given: AbortSignal): Promise<Saver> => {
       const over = AbortSignal.any([given, this.#ended.signal]); // it may begin again with the next runtime
       const previewed = this.#modules.preview(handle, options, this.#loads, over).catch(() => undefined);
@@ -167,7 +169,6 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
       return startAutoSave(handle, this.#running, given, this, typeof snapshot === "function" ? take : snapshot, options, this.#savers,
         (method, arg, signal, end = Infinity) => this.#call(method, { ...arg, limitMs: limitOf(end) }, signal), this.#journal, inTime, deadline, (event) => this.#tell(event), asError, previewed, over);
     };
-    const signal: unknown = options?.signal;
     const handle = new Handle(snapshot, signal instanceof AbortSignal ? signal : undefined,
       (...made) => this.#over ? Promise.reject(this.#over) : this.#settling(make(...made)), (gone) => this.#handles.delete(gone));
     this.#handles.add(handle);

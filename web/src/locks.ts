@@ -61,9 +61,6 @@ export const both = (first: Requester, second: Requester): Requester => async (r
   }
 };
 
-/** The result or error of a function, as a promise. */
-const attempt = async (run: () => unknown): Promise<unknown> => run();
-
 const code = (failure: unknown): unknown => (Object(failure) as { code?: unknown }).code;
 
 const refuse = (why: string): DOMException => new DOMException(why, "NotSupportedError");
@@ -93,7 +90,7 @@ export class Locks implements LockManagerLike {
     try {
       return await this.#run(request, signal, (granted) => {
         signal?.throwIfAborted(); // the abort came before the grant arrived: the lock is released
-        const result = attempt(() => (callback as Callback)(granted ? { name, mode: request.mode as LockMode } : null));
+        const result = (async () => (callback as Callback)(granted ? { name, mode: request.mode as LockMode } : null))();
         result.catch((failure: unknown) => { own = failure; });
         return result;
       }) as T;

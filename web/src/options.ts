@@ -14,18 +14,17 @@ type Checked<T extends AcquireOptions> = Omit<T, "within"> & { within?: string }
 export type Acquisition = Checked<AcquireOptions> & { leaseId: string; lent?: Promise<Loan | undefined> | Loan | undefined };
 
 /** Returns a copy of the options that can be sent to a worker, without signal and functions. */
-export function checked<T extends AcquireOptions>(options: T | undefined): Checked<T> {
-  if (options !== undefined && (typeof options !== "object" || options === null)) throw invalid("options", "must be an object");
-  const { signal, onReadonly, within, ...fields } = { ...options } as T;
+export function checked<T extends AcquireOptions>(options = {} as T): Checked<T> {
+  if (typeof options !== "object" || options === null) throw invalid("options", "must be an object");
+  const { signal, onReadonly, within, path, paths, backoff, ...fields } = options;
   checkSignal(signal);
   if (onReadonly !== undefined && typeof onReadonly !== "function") throw invalid("onReadonly", "must be a function");
   if (within !== undefined && !(within instanceof Lease)) throw invalid("within", "must be a lease");
-  const { path, paths, backoff, ...plain } = fields;
   if (path !== undefined && !isPath(path)) throw invalid("path", "must be an array of strings, without lone surrogates");
   if (paths !== undefined && !(Array.isArray(paths) && paths.every(isPath))) throw invalid("paths", "must be an array of paths");
-  primitive("", { ...plain, backoff: typeof backoff === "object" ? 0 : backoff });
+  primitive("", { ...fields, backoff: typeof backoff === "object" ? 0 : backoff });
   primitive("backoff.", backoff);
-  return { ...fields, within: within?.leaseId, signal, onReadonly } as Checked<T>;
+  return { ...fields, backoff, paths: paths?.map((one) => one.slice()), path: path?.slice(), within: within?.leaseId, signal, onReadonly } as Checked<T>;
 }
 
 function checkSignal(signal: unknown): void {
@@ -58,7 +57,7 @@ export function checkOpen(options: OpenOptions = {}, inBrowser = true): Opening 
   const { host = "worker", strategy = "auto", root = "project", ownerName = "", server, signal } = options;
   if (!["worker", "page"].includes(host)) throw invalid("host", 'must be "worker" or "page"');
   if (!["auto", "web-lock", "file-lock"].includes(strategy)) throw invalid("strategy", 'must be "auto", "web-lock" or "file-lock"');
-  if (typeof root !== "string" || !/^[^/\\\0]+(\/[^/\\\0]+)*$/.test(root) || /(^|\/)\.\.?(\/|$)/.test(root)) {
+  if (typeof root !== "string" || root.split("/").some((part) => /^\.{0,2}$|[\\\0]/.test(part))) {
     throw invalid("root", 'must name a folder, like "project" or "team/project"');
   }
   checkSignal(signal);
