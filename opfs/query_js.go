@@ -24,6 +24,8 @@ func (c *FileLocks) Query(ctx context.Context) (lock.Snapshot, error) {
 // the operations that other running clients had begun when it was called, and counts a lock as held if it is free for a waiter. It
 // takes some milliseconds more than Query, and costs each other client some milliseconds.
 func (c *FileLocks) QuerySettled(ctx context.Context) (lock.Snapshot, error) {
+	ctx, end := c.steps.patient(ctx, errNotRead)
+	defer end()
 	t, number, err := c.ask(ctx)
 	if err == nil && c.heardOut(ctx, t, number) {
 		before, me := t, c.steps.liveness.alive.id

@@ -190,7 +190,7 @@ func (s *service) request(ctx context.Context, arg *options.Reader, callback saf
 	return nil, errors.Join(err, grant.Release(context.Background()))
 }
 
-// lookLimit bounds how long it may take to find the holders and the waiters.
+// lookLimit bounds how long it may take to find the holders and the waiters of the project.
 const lookLimit = 10 * time.Second
 
 var errLook = &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire,
@@ -207,14 +207,10 @@ func (s *service) inspect(ctx context.Context, _ *options.Reader, _ safejs.Value
 	return encodeState(holders, waiters), nil
 }
 
+// query needs no limit: only the file of locks is asked through Go, and it has one.
 func (s *service) query(ctx context.Context, _ *options.Reader, _ safejs.Value) (any, error) {
-	ctx, stop := context.WithTimeoutCause(ctx, lookLimit, errLook)
-	defer stop()
-	snapshot, err := s.state(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return encodeSnapshot(snapshot), nil
+	state, err := s.state(ctx)
+	return encodeSnapshot(state), err
 }
 
 // closeLimit bounds close if the page does not: the program ends even if a mechanism does not answer.

@@ -204,3 +204,24 @@ func TestRequestOfAPageThatSleepsRunsNoCallback(t *testing.T) {
 		return said
 	})()`))
 }
+
+// A page with slow storage makes many requests at once, and a query. The query answers after them, however long they take: the storage
+// answers all the time.
+func TestQueryBehindManyRequests(t *testing.T) {
+	t.Parallel()
+	slow := withoutWebLocks + `
+		const write = globalThis.FileSystemSyncAccessHandle?.prototype.write
+		if (write) FileSystemSyncAccessHandle.prototype.write = function (data, ...rest) {
+			if (String.fromCharCode(...data.subarray(0, 13)) === 'holdfast-lock') for (const end = performance.now() + 400; performance.now() < end;);
+			return write.call(this, data, ...rest)
+		}
+	`
+	w := world{browser.Start(t, quick), browser.Serve(t, served(t, "{"+slow+"}"))}
+	tab := w.tab(t, "")
+	tab.MustEval(withoutWebLocks+"await start("+filesAt("worker", "slow", "")+"); await hf.ready", nil)
+	assert.Equal(t, 30.0, browser.Get[float64](tab, `await (() => {
+		for (let n = 0; n < 30; n++) hf.locks.request('many' + n, () => new Promise(() => {}))
+		return hf.locks.query().then(({held}) => held.length, String)
+	})()`))
+	tab.Quiet()
+}
