@@ -119,7 +119,7 @@ func (m *maintenance) pause(base time.Duration) time.Duration {
 	case len(m.steps.own) > 1:
 		return restingElsewhere
 	}
-	return max(shortest, linger-(m.steps.options.Clock.Now().Mono-m.steps.used))
+	return max(slowest, linger-(m.steps.options.Clock.Now().Mono-m.steps.used))
 }
 
 // rest closes the liveness file when it is no longer needed.
