@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -93,4 +94,27 @@ func TestRestoreBeforeReadyKeepsTheTextOfItsMoment(t *testing.T) {
 			quiet(t, tab)
 		})
 	}
+}
+
+// The snapshot is an object or an array of bytes of the page, which changes it after the call. The AutoSave is not ready yet.
+func TestCallBeforeReadyCopiesTheSnapshot(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	eachHost(t, func(t *testing.T, host string) {
+		for name, snapshot := range map[string]string{"object": "{text: 'typed'}", "bytes": "new TextEncoder().encode('typed')"} {
+			for _, call := range []string{"autosave.flushNow()", "autosave.dispose()"} {
+				root := fmt.Sprintf("copy before ready %s %s %s", host, name, call)
+				later, arrive := n.gated(named(host, root, "Ann"))
+				tab := w.earlyTab(t, later)
+				tab.MustEval("globalThis.model = "+snapshot+"; edits("+onlyPreview+", undefined, () => model); null", nil)
+				tab.WaitFor("autosave.kept", browser.Limit)
+				tab.MustEval("autosave.markDirty(); globalThis.called = "+call+"; model.text ? model.text = '' : model.fill(0); null", nil)
+				arrive()
+				tab.MustEval("await called; null", nil)
+				quiet(t, tab)
+				want := map[string]string{"object": `{"text":"typed"}`, "bytes": "typed"}[name]
+				w.finds(t, named(host, root, "Ben"), want)
+			}
+		}
+	})
 }

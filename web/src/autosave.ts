@@ -33,7 +33,7 @@ export class AutoSave implements Saver {
   readonly #snapshots: PageSnapshots;
   readonly #journal: Journal;
   readonly #options: object;
-  readonly #state = new LastState();
+  readonly #state: LastState;
   readonly #marks: Marks;
   readonly #loading: Loading;
   readonly #answers: PageAnswers;
@@ -53,6 +53,7 @@ export class AutoSave implements Saver {
 
   constructor(wire: Wire, take: Taking, { signal: ended, lock, merge, journalMs: every = journalMs, ...options }: Contract.AutoSaveOptions & { signal: AbortSignal }, shown: Shown | undefined) {
     this.#wire = wire;
+    this.#state = new LastState(wire.handle.state());
     this.#merge = merge;
     this.#snapshots = new PageSnapshots(take);
     if (shown) this.#snapshots.replaced(shown.base, shown.text);

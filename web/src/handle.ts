@@ -21,7 +21,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
   #marks = 0;
   #begun = false; // no preview comes any more
   #shown: Shown | undefined;
-  readonly #take: Taking;
+  take: Taking; // the module that saves lets it return copies
   #fixed: Taken | undefined; // the snapshot of a call that came before it was ready; the page's text until the next mark
   readonly #make: () => Promise<Saver>;
   #retry: ReturnType<typeof setTimeout> | undefined; // set after the modules could not be loaded
@@ -33,7 +33,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
   /** `make` resolves when the AutoSave is ready, or rejects when its signal aborts. `gone` is called when this ends. */
   constructor(take: Taking, signal: AbortSignal | undefined, make: (handle: Handle, take: Taking, given: AbortSignal) => Promise<Saver>, gone: (handle: Handle) => void) {
     super();
-    this.#take = take;
+    this.take = take;
     const abort = (): void => void this.dispose().catch(() => undefined); // its text is a draft
     this.#ended = () => {
       clearTimeout(this.#retry);
@@ -63,7 +63,7 @@ export class Handle extends Listeners implements Contract.AutoSave {
   }
 
   /** The text of the page, or the one that a call has fixed. */
-  get #now(): Taken { return this.#fixed ?? taken(this.#take); }
+  get #now(): Taken { return this.#fixed ?? taken(this.take); }
 
   /** The text that the page has typed before its AutoSave was ready, or when it ended it. An editor may mark the preview that it loads. */
   get typed(): Taken | false | 0 {

@@ -7,7 +7,7 @@ import type { Handle } from "./handle";
 import { Journal } from "./journal";
 import { PageSnapshots } from "./page-snapshots";
 import { drop } from "./rescue";
-import { after, type Taken, type Taking } from "./snapshot";
+import { after, content, type Taken, type Taking } from "./snapshot";
 import { check, refusal, type Saver, type Wire } from "./wire";
 
 /** How long AutoSave waits for the preview once the runtime runs. The preview takes longer only if a download or the storage is stuck. */
@@ -45,6 +45,8 @@ export async function startAutoSave(handle: Handle, running: Promise<unknown>, g
  */
 function keepTyped(handle: Handle, given: AbortSignal, ownerId: string, post: Wire["journal"], previewed: Promise<unknown>): void {
   if (handle.kept) return;
+  const { take } = handle;
+  handle.take = () => handle.folder === "" ? take() : content(take());
   const snapshots = new PageSnapshots(() => (handle.typed as Taken).text), kept = handle.kept = new Journal(snapshots, 0, ownerId, 0, post);
   const keep = (): void => {
     if (!handle.folder || !handle.typed) return;

@@ -5,16 +5,18 @@ import type * as Contract from "../holdfast";
 type State = Contract.AutoSaveState;
 
 /** The initial state of an AutoSave. */
-export const first: State = Object.freeze({ phase: "awaiting-lock", pendingBytes: 0, retryCount: 0, storage: "opfs", drafts: 0 });
+export const first: State = /* @__PURE__ */ Object.freeze({ phase: "awaiting-lock", pendingBytes: 0, retryCount: 0, storage: "opfs", drafts: 0 });
 
 /** A text that does not depend on the order of the fields. */
 const spelled = (state: object): string => JSON.stringify(state, (_, part: unknown) =>
   (part && typeof part === "object" && !Array.isArray(part) ? Object.fromEntries(Object.entries(part).sort()) : part));
 
 export class LastState {
-  #now = first;
+  #now: State;
   #spelled = "";
   #marked: State | undefined;
+
+  constructor(now: State) { this.#now = now; }
 
   get now(): State { return this.#now; }
 

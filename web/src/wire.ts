@@ -7,7 +7,7 @@ import { content, encoded } from "./snapshot";
 
 export interface Wire {
   /** The AutoSave object of the page. */
-  handle: Listeners;
+  handle: Listeners & Pick<Contract.AutoSave, "state">;
   holdfast: Contract.Holdfast;
   /** Calls Go, which answers before the deadline. */
   call(method: Method, arg: object, signal?: AbortSignal, end?: number): Promise<unknown>;
