@@ -54,3 +54,25 @@ func TestLastingSignalKeepsNoListener(t *testing.T) {
 		}
 	})
 }
+
+// A signal may be of a frame, whose classes are others. A page gives it to a lease, to an AutoSave and to a Holdfast, and aborts it.
+func TestSignalOfAFrame(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	for name, c := range map[string]struct{ call, code string }{
+		"acquire":  {"setTimeout(abort, 500); return hf.acquireProjectLock({signal})", "aborted"},
+		"with":     {"setTimeout(abort, 500); return hf.withProjectLock(() => 'never', {signal})", "aborted"},
+		"AutoSave": {"const made = await hf.initAutoSave(() => '', {signal}); abort(); await made.flushNow()", "disposed"},
+		"holdfast": {"const other = await openHoldfast({root: 'framed', signal}); await other.ready; abort(); await other.inspect()", "aborted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tab := w.tab(t, at("worker", "framed-"+name))
+			assert.Equal(t, c.code, browser.Get[string](tab, `await hf.withProjectLock(async () => {
+				const {openHoldfast} = await import('/holdfast.js')
+				const {contentWindow} = document.body.appendChild(document.createElement('iframe'))
+				const controller = new contentWindow.AbortController(), {signal} = controller, abort = () => controller.abort()
+				return (async () => { `+c.call+` })().catch(({code, message}) => code === '`+c.code+`' ? code : message)
+			})`))
+		})
+	}
+}

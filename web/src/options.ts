@@ -27,8 +27,11 @@ export function checked<T extends AcquireOptions>(options = {} as T): Checked<T>
   return { ...fields, backoff, paths: paths?.map((one) => one.slice()), path: path?.slice(), within: within?.leaseId, signal, onReadonly } as Checked<T>;
 }
 
+/** Whether it is an AbortSignal, which may be a frame's. */
+export const isSignal = (signal: unknown): signal is AbortSignal => !!(signal as AbortSignal | null | undefined)?.throwIfAborted;
+
 function checkSignal(signal: unknown): void {
-  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid("signal", "must be an AbortSignal");
+  if (signal !== undefined && !isSignal(signal)) throw invalid("signal", "must be an AbortSignal");
 }
 
 // Go has no lone surrogates: two that differ would become one name.

@@ -58,7 +58,7 @@ export function check(wire: Wire, snapshot: unknown, options: Contract.AutoSaveO
   must(![path, lock?.path].some(odd), "path must be an array of strings, without lone surrogates");
   const within: unknown = lock?.within;
   must(within === undefined || typeof (within as Contract.ProjectLockLease | null)?.leaseId === "string", "lock.within must be a lease");
-  must(signal === undefined || signal instanceof AbortSignal, "signal must be an AbortSignal");
+  must(signal === undefined || !!(signal as AbortSignal | null)?.throwIfAborted, "signal must be an AbortSignal"); // it may be a frame's
   must(merge === undefined || typeof merge === "function", "merge must be a function");
   must(typeof every === "number" && every >= 0 && every < 2 ** 31, "journalMs must be 0 or more");
 }
