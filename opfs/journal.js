@@ -143,12 +143,14 @@ export class Journals {
   /**
    * Stores a snapshot and closes the file, so that other pages see it. Resolves with the draft; undefined if all of it is saved, or if
    * it equals its base and has always done so: a page may mark what it loads. If it has changed meanwhile, a save of that may be under way.
-   * @param {number} id @param {Entry} entry @param {Content} content
+   * `given` is the number of the first snapshot that Go may be saving: the file may have missed it.
+   * @param {number} id @param {Entry} entry @param {Content} content @param {number} [given]
    * @returns {Promise<Found | undefined>}
    */
-  async seal(id, entry, content) {
+  async seal(id, entry, content, given = entry.number) {
     await this.#write(id, entry, content);
     return this.#inTurn(id, async (page) => {
+      if (given < entry.number) page.changed = entry.draft;
       const file = await this.#file(page, entry.draft);
       if (page.changed !== entry.draft && page.dir && await unchanged(page.dir, file)) await empty(file, file.number);
       const found = file.header && { ...file.header, id: entry.draft };

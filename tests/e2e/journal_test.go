@@ -148,33 +148,47 @@ func TestTextJournalledDuringItsSaveIsNoDraft(t *testing.T) {
 }
 
 // A save has written its index, and its page has not heard of that when the user undoes what is being saved. Then the page loses the lock, and
-// dies. The undone text is a draft, although it equals the content on which it was typed: the next editor makes it the content.
+// dies or ends. The undone text is a draft, although it equals the content on which it was typed: the next editor makes it the content.
 func TestTextUndoneDuringItsSaveIsADraft(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
-	ann, ben := w.editor(t, named("worker", "undone", "Ann"), "{debounceMs: 500, journalMs: 20}"), w.tab(t, named("worker", "undone", "Ben"))
-	ann.MustEval("type('saved'); await autosave.flushNow(); null", nil)
-	ann.WorkerEval(`
-		const {keys} = FileSystemDirectoryHandle.prototype
-		let listings = 0, written, goOn
-		const writes = new Promise(done => { written = done }), goes = new Promise(done => { goOn = done })
-		FileSystemDirectoryHandle.prototype.keys = async function * () {
-			if (this.name === 'index' && ++listings === 2) {
-				written()
-				await goes
+	for name, c := range map[string]struct{ options, save, end string }{
+		"a journalled text":              {"{debounceMs: 500, journalMs: 20}", "", ""},
+		"before the journal has it":      {"{debounceMs: 60000}", "autosave.flushNow().catch(() => {}); ", ""},
+		"before the journal has it, end": {"{debounceMs: 60000}", "autosave.flushNow().catch(() => {}); ", "await failure(autosave.dispose()); null"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := "undone " + name
+			ann, ben := w.editor(t, named("worker", root, "Ann"), c.options), w.tab(t, named("worker", root, "Ben"))
+			ann.MustEval("type('saved'); await autosave.flushNow(); null", nil)
+			ann.WorkerEval(`
+				const {keys} = FileSystemDirectoryHandle.prototype
+				let listings = 0, written, goOn
+				const writes = new Promise(done => { written = done }), goes = new Promise(done => { goOn = done })
+				FileSystemDirectoryHandle.prototype.keys = async function * () {
+					if (this.name === 'index' && ++listings === 2) {
+						written()
+						await goes
+					}
+					yield * keys.call(this)
+				}; 1`, nil)
+			ann.MustEval("type(', secret'); "+c.save+"null", nil)
+			ann.WorkerEval("await writes; 1", nil)
+			ann.MustEval("text = 'saved'; autosave.markDirty(); await sleep(100); null", nil)
+			ben.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
+			ann.WaitFor("heard('readonly').length === 1", browser.Limit)
+			ann.WorkerEval("goOn(); 1", nil)
+			if c.end == "" {
+				ann.Crash()
+			} else {
+				ann.MustEval(c.end, nil)
+				ann.Close()
 			}
-			yield * keys.call(this)
-		}; 1`, nil)
-	ann.MustEval("type(', secret'); null", nil)
-	ann.WorkerEval("await writes; 1", nil)
-	ann.MustEval("text = 'saved'; autosave.markDirty(); await sleep(100); null", nil)
-	ben.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
-	ann.WaitFor("heard('readonly').length === 1", browser.Limit)
-	ann.WorkerEval("goOn(); 1", nil)
-	ann.Crash()
-	ben.MustEval("await lease.release(); null", nil)
+			ben.MustEval("await lease.release(); null", nil)
 
-	cleo := w.editor(t, named("worker", "undone", "Cleo"), "")
-	assert.Equal(t, "saved", browser.Get[string](cleo, "current()"))
-	assert.Equal(t, []string{"saved", "saved, secret", "saved"}, browser.Get[[]string](cleo, "Promise.all((await autosave.history()).map(({id}) => autosave.read(id).then(decode)))"))
+			cleo := w.editor(t, named("worker", root, "Cleo"), "")
+			assert.Equal(t, "saved", browser.Get[string](cleo, "current()"))
+			assert.Equal(t, []string{"saved", "saved, secret", "saved"}, browser.Get[[]string](cleo, "Promise.all((await autosave.history()).map(({id}) => autosave.read(id).then(decode)))"))
+		})
+	}
 }

@@ -165,7 +165,7 @@ export class Journal {
   /** Stores a snapshot and lets other pages see it. Resolves with the draft, if the file could be written. */
   async seal(snapshot: PageSnapshot, cause: string): Promise<Found | undefined> {
     const content = await snapshot.ready;
-    const found = await this.#post("seal", this.#id, this.#entry(snapshot, cause), content).catch((failure: unknown) => {
+    const found = await this.#post("seal", this.#id, this.#entry(snapshot, cause), content, this.#snapshots.given[0]?.number).catch((failure: unknown) => {
       if (snapshot.draft === this.#snapshots.draft) {
         this.#unsure = true;
         this.#keep(this.#kept > snapshot.number ? this.#keptSnapshot! : snapshot); // it was kept as a difference to a snapshot that may be gone

@@ -40,7 +40,7 @@ export class PageSnapshots {
   #pins: PageSnapshot[] = []; // the pinned snapshots that Go will get, in order
   #stands: PageSnapshot | undefined; // the last snapshot that was pinned
   #stood: PageSnapshot | undefined; // the last one that stays valid while the page shows another text
-  #given: PageSnapshot[] = []; // the snapshots that Go got and has not saved yet
+  given: PageSnapshot[] = []; // the snapshots that Go got and has not saved yet
   #last: PageSnapshot | undefined; // the snapshot taken when the page ended its AutoSave
 
   constructor(take: Taking) { this.#take = take; }
@@ -142,15 +142,15 @@ export class PageSnapshots {
   /** The snapshot for Go: the pinned one, otherwise the present text, otherwise the last one again. */
   serve(): PageSnapshot {
     const snapshot = this.#pins.shift() ?? this.take();
-    if (!this.#given.includes(snapshot)) this.#given.push(snapshot);
+    if (!this.given.includes(snapshot)) this.given.push(snapshot);
     snapshot.left = false;
     return this.#served = snapshot;
   }
 
   /** A generation was made of a snapshot of the present draft, perhaps by another page. */
   saved(number: number, generation: string): void {
-    const snapshot = [...this.#given, this.#stood].find((one) => one?.number === number);
-    this.#given = this.#given.filter((one) => one.number > number);
+    const snapshot = [...this.given, this.#stood].find((one) => one?.number === number);
+    this.given = this.given.filter((one) => one.number > number);
     if (snapshot) this.#savedMarks = Math.max(this.#savedMarks, snapshot.marks);
     this.base = generation;
     this.baseText = snapshot?.text;
@@ -158,10 +158,8 @@ export class PageSnapshots {
 
   /** Records that a snapshot needs no saving, because the user has discarded it. Later changes still need saving. */
   discarded(snapshot: PageSnapshot): void {
-    if (snapshot.draft !== this.draft) return;
     this.#savedMarks = Math.max(this.#savedMarks, snapshot.marks);
-    if (this.#served === snapshot) this.#served = undefined;
-    if (this.#stands === snapshot) this.#stands = undefined;
+    this.#forget(snapshot);
   }
 
   /** A value that changes with each mark, and with each snapshot for Go. */
@@ -176,13 +174,13 @@ export class PageSnapshots {
     this.#savedMarks = this.#firstMarks = this.marks;
     this.#served = this.#stands = undefined;
     this.#pins = [];
-    this.#given = [];
+    this.given = [];
   }
 
   #forget(snapshot: PageSnapshot): void {
     if (this.#served === snapshot) this.#served = undefined;
     if (this.#stands === snapshot) this.#stands = undefined;
     this.unpin(snapshot);
-    this.#given = this.#given.filter((one) => one !== snapshot);
+    this.given = this.given.filter((one) => one !== snapshot);
   }
 }
