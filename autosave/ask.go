@@ -19,7 +19,7 @@ type ask struct {
 	grace     time.Duration
 	answers   chan Message       // has room for every possible answer
 	withdrawn chan struct{}      // closed when the page is suspended
-	rivals    map[string]Message // other pages that asked meanwhile, by round
+	rivals    map[string]Message // other pages that asked meanwhile, by round; nil: they are turned away
 	refused   bool               // the server has refused this page, which does not wait for its turn
 
 	// Used only by RequestEdit.

@@ -80,6 +80,9 @@ func (s *Saver) answer(m Message) {
 	case EditAccepted, EditGranted, EditRefused, EditBusy, EditLeft, EditSilent:
 		if s.asking != nil && s.asking.round == m.Round {
 			s.asking.hear(m)
+			if m.Remote {
+				s.turnAway()
+			}
 		}
 	case DraftResolved:
 		s.resolved(m.Round, int64(m.Question))
@@ -108,14 +111,28 @@ func (s *Saver) named(h lock.Holder) {
 	}
 }
 
-// rival records that another page asks at the same time, and informs that page about this one.
+// rival records that another page asks at the same time, and informs that page about this one. A page that asks another machine turns the
+// other one away: of this browser, only the page that holds the local lock can ask there, and force must not take that lock from it.
 func (s *Saver) rival(m Message) {
-	if s.asking == nil {
-		return
+	switch a := s.asking; {
+	case a == nil:
+	case a.rivals != nil:
+		if _, known := a.rivals[m.Round]; !known {
+			a.rivals[m.Round] = m
+			s.post(Message{Kind: EditRival, Round: a.round, Force: a.force})
+		}
+	case s.role == viewing: // otherwise it may be its turn
+		s.post(Message{Kind: EditBusy, Round: m.Round})
 	}
-	if _, known := s.asking.rivals[m.Round]; !known {
-		s.asking.rivals[m.Round] = m
-		s.post(Message{Kind: EditRival, Round: s.asking.round, Force: s.asking.force})
+}
+
+// turnAway tells the rivals of this page that it asked before, and so it does those that come later, while it waits.
+func (s *Saver) turnAway() {
+	if s.asking != nil {
+		for round := range s.asking.rivals {
+			s.post(Message{Kind: EditBusy, Round: round})
+		}
+		s.asking.rivals = nil
 	}
 }
 
@@ -123,11 +140,7 @@ func (s *Saver) rival(m Message) {
 // page.
 func (s *Saver) tookOver() {
 	l := s.lease
-	if s.asking != nil {
-		for round := range s.asking.rivals {
-			s.post(Message{Kind: EditBusy, Round: round})
-		}
-	}
+	s.turnAway()
 	s.post(Message{Kind: Edits, Holder: lock.Holder{Resource: l.Resource, Mode: l.Mode, Strategy: l.Strategy, OwnerID: l.OwnerID,
 		OwnerName: l.OwnerName, LeaseID: l.ID, Token: l.Token, Since: l.AcquiredAt, ExpiresAt: l.ExpiresAt}})
 }
