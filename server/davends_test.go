@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -187,4 +189,17 @@ func TestALockIsExtendedUnderAConditionThatNamesNone(t *testing.T) {
 	token := ann.davLock("/dav/r", "exclusive", "0")
 	ann.with("If", "(<"+token+">) (Not <DAV:no-lock>)").status(http.StatusOK, "LOCK /dav/r")
 	ann.with("If", "(Not <DAV:no-lock>)").status(http.StatusBadRequest, "LOCK /dav/r")
+}
+
+// Requests for what this server does not do are mistakes of clients. They are no errors in the operator's log.
+func TestMistakesOfClientsAreNotLogged(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := start(t, func(c *server.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	ann := s.as(t, "ann")
+	ann.status(http.StatusCreated, "PUT /dav/a text")
+	ann.with("Destination", "http://elsewhere.example.com/dav/b").status(http.StatusBadGateway, "COPY /dav/a")
+	ann.with("X-WOPI-Override", "PUT_RELATIVE").status(http.StatusNotImplemented, "POST /wopi/files/a")
+	s.Stop(t)
+	assert.NotContains(t, log.String(), "level=ERROR")
 }

@@ -29,6 +29,12 @@ type apiError struct {
 
 func (e *apiError) Error() string { return e.message }
 
+// isFailure reports whether the operator should know of it: not if the server stops, a client asks for an operation that does not exist, or
+// for a copy to another server.
+func (e *apiError) isFailure() bool {
+	return e.status >= 500 && e != errStopping && e.status != http.StatusNotImplemented && e.status != http.StatusBadGateway
+}
+
 type rateError struct{ after int }
 
 func (e *rateError) Error() string { return "Too many requests." }
@@ -139,7 +145,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if known == nil {
 		known = errInternal
 	}
-	if known.status >= 500 && known != errStopping && r.Context().Err() == nil {
+	if known.isFailure() && r.Context().Err() == nil {
 		a.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "request", w.Header().Get(RequestHeader), "error", err)
 	}
 	writeError(w, known)
