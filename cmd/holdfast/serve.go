@@ -136,7 +136,7 @@ func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer)
 	case <-ctx.Done():
 	}
 	left := o.server.StopLimit - drain(ctx, o.server, service)
-	return errors.Join(err, stop(context.WithoutCancel(ctx), httpServer, service, left))
+	return errors.Join(err, stop(context.WithoutCancel(ctx), httpServer, service, left, o.server.Log))
 }
 
 // listen begins to serve, over TLS if there is a certificate, whose files it follows until ctx ends. The channel delivers

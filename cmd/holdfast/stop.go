@@ -53,8 +53,9 @@ func drain(ctx context.Context, c server.Config, service *server.Server) time.Du
 // storeShare is the part of a graceful stop that remains for closing the store.
 const storeShare = 5
 
-// stop closes the sockets, lets running requests end, cuts off those that do not end, and closes the store.
-func stop(ctx context.Context, httpServer *http.Server, service *server.Server, limit time.Duration) error {
+// stop closes the sockets, lets running requests end, cuts off those that do not end, and closes the store. A store that does not close, because
+// the other members that it waits for stop too, ends with the process, as in a crash.
+func stop(ctx context.Context, httpServer *http.Server, service *server.Server, limit time.Duration, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, limit-limit/storeShare)
 	defer cancel()
 	go service.Drain(ctx)
@@ -62,7 +63,15 @@ func stop(ctx context.Context, httpServer *http.Server, service *server.Server, 
 		_ = httpServer.Close() // for instance a request that waits for a lock; its client asks again
 	}
 	service.Drain(ctx)
-	return service.Close()
+	closed := make(chan error, 1)
+	go func() { closed <- service.Close() }()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(limit / storeShare):
+		log.Warn("the store did not close in time; acknowledged changes are kept")
+		return nil
+	}
 }
 
 // apart is the listener of the metrics; nil is none.
