@@ -157,6 +157,7 @@ func (c conditions) checkRanges(t *testing.T) {
 	assert.Equal(t, 200, c.ann.with("Range", "bytes=2-4").with("If-Range", `"x"`).do("GET", contentOf("r"), nil).status)
 	assert.Equal(t, 206, c.ann.with("Range", "bytes=2-4").with("If-Range", c.etag).do("GET", contentOf("r"), nil).status)
 	assert.Equal(t, 206, c.ann.with("Range", "bytes=2-4").with("If-Match", c.etag).do("GET", contentOf("r"), nil).status)
+	assert.Equal(t, 200, c.read("Range", "items=0-4").status, "a unit that the server does not know")
 	several := c.read("Range", "bytes=0-1,5-6")
 	assert.Equal(t, 206, several.status)
 	assert.Contains(t, several.header.Get("Content-Type"), "multipart/byteranges")

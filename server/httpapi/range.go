@@ -12,11 +12,11 @@ var errRange = &apiError{http.StatusRequestedRangeNotSatisfiable, "range_not_sat
 // maxRanges is the maximum number of ranges of a request. In a bucket, each range is a request of its own.
 const maxRanges = 8
 
-// serveRange responds with bytes, or with the parts that the request names. A request for too many parts gets everything
-// (RFC 9110, section 14.2).
+// serveRange responds with bytes, or with the parts that the request names. A request for too many parts, or in a unit other than bytes, gets
+// everything (RFC 9110, section 14.2).
 func serveRange(w http.ResponseWriter, r *http.Request, modified time.Time, data io.ReadSeeker) error {
 	plain := unconditional(r)
-	if text := plain.Header.Get("Range"); text == "" || strings.Count(text, ",") >= maxRanges {
+	if text := plain.Header.Get("Range"); !strings.HasPrefix(text, "bytes=") || strings.Count(text, ",") >= maxRanges {
 		plain.Header.Del("Range")
 		http.ServeContent(w, plain, "", modified, data)
 		return nil
