@@ -13,6 +13,7 @@ import (
 // The names of the ports in messages.
 const (
 	theStore  = "the store"
+	theSave   = "the page's snapshot or the store"
 	theDrafts = "the drafts' storage"
 )
 

@@ -60,7 +60,7 @@ func (s *Saver) makeCurrent(ctx context.Context, r *restore) error {
 	case err := <-r.result:
 		return err
 	case <-ctx.Done():
-		s.do(func() { s.saves.settleRestore(r, late(ctx, CodeWriteFailed, theStore)) })
+		s.do(func() { s.saves.settleRestore(r, late(ctx, CodeWriteFailed, theSave)) })
 		return <-r.result // it may have ended just before
 	}
 }

@@ -226,7 +226,7 @@ func (s *Saver) generation(ctx context.Context, ask func(result chan outcome)) (
 	case o := <-result:
 		return o.generation, o.err
 	case <-ctx.Done():
-		return Generation{}, late(ctx, CodeWriteFailed, theStore)
+		return Generation{}, late(ctx, CodeWriteFailed, theSave)
 	}
 }
 
