@@ -109,15 +109,15 @@ func (c *FileLocks) Request(ctx context.Context, r lock.Request) (lock.Grant, er
 		err = c.wait(ctx, w)
 	}
 	c.steps.requests.answered(e.id)
-	if errors.Is(err, lock.ErrDenied) {
+	if err == nil {
+		return g, nil
+	}
+	if e.client == "" || errors.Is(err, lock.ErrDenied) { // no step was decided with it, or it was denied
 		c.steps.requests.released(e.id) // the table has no entry of it
-		return nil, err
-	}
-	if err != nil {
+	} else {
 		_ = g.Release(context.WithoutCancel(ctx)) // remove the entry from the table, granted or not
-		return nil, err
 	}
-	return g, nil
+	return nil, err
 }
 
 // wait returns nil once the request is granted. It gives back a grant that arrives as ctx ends.

@@ -166,6 +166,18 @@ func TestDenialDoesNotWaitForLaterOperations(t *testing.T) {
 	free(t, held)
 }
 
+// A request is given up before its turn comes. It ends at once: it has left nothing to remove.
+func TestRequestIsGivenUpInLine(t *testing.T) {
+	c := newClient(t, newRoot())
+	require.True(t, c.steps.order.take(t.Context())) // an operation that takes long
+	begun := time.Now()
+	_, err := within(10*time.Millisecond, c, "x")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	assert.Less(t, time.Since(begun), stepLimit/2)
+	c.steps.order.give()
+	free(t, hold(t, c, "x"))
+}
+
 // A page makes many requests at once on a slow machine. Its release, and a request that does not wait, come after them. The file
 // answers all the time, so neither of them fails.
 func TestLongLineOfOperationsIsNoSilence(t *testing.T) {
