@@ -52,7 +52,7 @@ type session struct {
 // compose computes the writes, if the table changed.
 func (s *session) compose() {
 	s.number = s.slot.number
-	s.keep = !s.steps.leaving && !slices.ContainsFunc(s.t.queue, func(e *entry) bool { return e.state == waiting && e.client == s.me })
+	s.keep = !s.steps.leaving && !slices.ContainsFunc(s.look.clients, func(blocks string) bool { return blocks != s.me })
 	if !s.changed {
 		return
 	}

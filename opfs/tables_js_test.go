@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/jsbridge"
+	"github.com/holdfast-dev/holdfast/lock"
 )
 
 // tableIsOpen reports whether somebody has the table open.
@@ -58,6 +59,26 @@ func TestTableStaysOpen(t *testing.T) {
 		return nil
 	}))
 	assert.False(t, tableIsOpen(t, c.steps.file.dir))
+}
+
+// A client whose request waits for its own lock keeps the table open, as it makes the next step itself. It does not keep the table while it
+// waits for another client.
+func TestTableStaysOpenForTheNextHolder(t *testing.T) {
+	root := newRoot()
+	holder, waiter := keepingClient(t, root), keepingClient(t, root)
+	held, granted := hold(t, holder, "x"), make(chan lock.Grant, 1)
+	request := func(c *FileLocks, waiters int) {
+		go func() { granted <- must(c.Request(context.Background(), want("x"))) }()
+		inLine(t, c, waiters)
+		makeStep(t, c)
+	}
+	request(holder, 1)
+	assert.True(t, tableIsOpen(t, holder.steps.file.dir))
+	request(waiter, 2)
+	assert.False(t, tableIsOpen(t, holder.steps.file.dir))
+	free(t, held)
+	free(t, <-granted)
+	free(t, <-granted)
 }
 
 // A hidden page does not keep the table open, and closes it at once when it becomes hidden.
