@@ -1,11 +1,16 @@
 package locks
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/kv/memory"
 )
 
 // A holder that does not know that its lease has ended sends a heartbeat at the same moment as its successor. Each
@@ -21,7 +26,7 @@ func TestHeartbeatsOfAFormerHolder(t *testing.T) {
 		for _, s := range order {
 			answer := make(chan beatAnswer, 1)
 			answers = append(answers, answer)
-			batch = append(batch, heartbeat{s, time.Now().Add(time.Minute), answer})
+			batch = append(batch, heartbeat{s, s.token, time.Now().Add(time.Minute), answer})
 		}
 		table.commitBatch(t.Context(), batch)
 		for i, s := range order {
@@ -39,7 +44,7 @@ func TestTwoHeartbeatsOfOneLease(t *testing.T) {
 	early, late := lease.ExpiresAt.Add(time.Second), lease.ExpiresAt.Add(2*time.Second)
 	for _, order := range [][]time.Time{{early, late}, {late, early}} {
 		answer := make(chan beatAnswer, 2)
-		table.commitBatch(t.Context(), []heartbeat{{s, order[0], answer}, {s, order[1], answer}})
+		table.commitBatch(t.Context(), []heartbeat{{s, table.mirror.beatOf(s), order[0], answer}, {s, table.mirror.beatOf(s), order[1], answer}})
 		for range order {
 			assert.Equal(t, beatAnswer{held: true}, <-answer)
 		}
@@ -48,5 +53,63 @@ func TestTwoHeartbeatsOfOneLease(t *testing.T) {
 		stored, ok := decodeBeat(e)
 		require.True(t, ok)
 		assert.Equal(t, late.UnixMilli(), stored.UnixMilli())
+	}
+}
+
+// A heartbeat gets no answer and reaches the store seconds later, after a heartbeat that was made after it. A server that starts then, and
+// knows only what is stored, does not end the lease before the time that its holder received.
+func TestALateHeartbeatShortensNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var late atomic.Bool
+		arrived := make(chan struct{})
+		m := memory.New()
+		store := m.Client(func(_ context.Context, request string) (before, after error) {
+			if request == "txn" && late.CompareAndSwap(true, false) {
+				before = &memory.Late{After: 10 * time.Second, Done: func() { close(arrived) }}
+			}
+			return before, nil
+		})
+		table := openOver(t, store)
+		lease, _ := leased(t, table, "ann", 30*time.Second)
+		time.Sleep(time.Second)
+		late.Store(true)
+		_, err := table.Renew(t.Context(), lease.ID, "ann")
+		require.Error(t, err)
+		time.Sleep(8 * time.Second)
+		until, err := table.Renew(t.Context(), lease.ID, "ann")
+		require.NoError(t, err)
+		<-arrived
+
+		later := m.Client(nil)
+		started := openOver(t, later)
+		time.Sleep(time.Until(until) - time.Millisecond)
+		_, err = started.Acquire(t.Context(), Request{Paths: lease.Paths, Holder: Holder{ID: "bob"}, TTL: time.Minute})
+		require.ErrorAs(t, err, new(*DeniedError))
+		time.Sleep(2 * time.Millisecond)
+		_, err = started.Acquire(t.Context(), Request{Paths: lease.Paths, Holder: Holder{ID: "bob"}, TTL: time.Minute})
+		require.NoError(t, err)
+		started.Close()
+		table.Close()
+		assert.NoError(t, later.Close())
+		assert.NoError(t, store.Close())
+		m.Close()
+	})
+}
+
+// A server has not seen the last heartbeat of a lease, which came through another one. Its own heartbeat extends the lease all the same.
+func TestAHeartbeatAfterAnUnseenOne(t *testing.T) {
+	table := opened(t)
+	lease, s := leased(t, table, "ann", time.Minute)
+	until := lease.ExpiresAt.Add(time.Second)
+	for range 2 {
+		answer := make(chan beatAnswer, 1)
+		table.commitBatch(t.Context(), []heartbeat{{s, s.token, until, answer}})
+		assert.Equal(t, beatAnswer{held: true}, <-answer)
+		e, _, err := table.store.Get(t.Context(), s.beatKey())
+		require.NoError(t, err)
+		stored, ok := decodeBeat(e)
+		require.True(t, ok)
+		assert.Equal(t, lease.ExpiresAt.Add(time.Second).UnixMilli(), stored.UnixMilli(), "the later expiry stays")
+		until = until.Add(-500 * time.Millisecond)
 	}
 }

@@ -49,3 +49,13 @@ func (l *loading) observedBefore(beats map[string]beat, view int64) {
 		}
 	}
 }
+
+// beatOf returns the revision of a lease's last heartbeat, as far as this server knows. The first one comes with the grant.
+func (m *mirror) beatOf(s storedLease) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if h := m.held[s.Lease]; h != nil && h.token == s.token {
+		return max(h.beatAt, s.token)
+	}
+	return s.token
+}

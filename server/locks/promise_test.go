@@ -73,7 +73,7 @@ func TestALateWatchAddsNoTime(t *testing.T) {
 	expires := time.Now().Add(time.Minute)
 	table.behind(func() {
 		table.mirror.own.make(c.claim, expires)
-		held, err := table.beat(t.Context(), storedLease{c.claim, c.keys()[0], lease.Token}, expires)
+		held, err := table.beat(t.Context(), storedLease{c.claim, c.keys()[0], lease.Token}, lease.Token, expires)
 		require.NoError(t, err)
 		require.True(t, held)
 	})

@@ -45,7 +45,7 @@ func (t *Table) extend(ctx context.Context, s storedLease) (Lease, error) {
 	}
 	expires := time.Now().Add(s.ttl())
 	t.mirror.own.make(s.claim, expires)
-	held, err := t.beat(ctx, s, expires)
+	held, err := t.beat(ctx, s, t.mirror.beatOf(s), expires)
 	if err != nil || !held {
 		t.mirror.own.drop(s.claim)
 		return Lease{}, cmp.Or(err, ErrNotFound)
