@@ -151,10 +151,10 @@ func (withoutKeys) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// A user signs in while the server cannot get the provider's keys. The token cannot be checked yet, which does not mean that it is wrong.
-func TestASignInWithoutTheKeysIsUnavailable(t *testing.T) {
-	p := oidctest.New(t)
-	v, err := New(Config{Issuer: p.Issuer(), Audience: "holdfast", Client: &http.Client{Transport: withoutKeys{}}})
+// signIn signs a user in at a provider. change changes what the browser remembers of the sign-in.
+func signIn(t *testing.T, p *oidctest.Provider, network http.RoundTripper, change func(*Pending)) error {
+	t.Helper()
+	v, err := New(Config{Issuer: p.Issuer(), Audience: "holdfast", Client: &http.Client{Transport: network}})
 	require.NoError(t, err)
 	p.SignIn(map[string]any{"iss": p.Issuer(), "sub": "ann", "aud": "holdfast", "exp": time.Now().Add(time.Hour).Unix()}, "")
 	page, pending, err := v.Begin("http://localhost/back")
@@ -165,8 +165,20 @@ func TestASignInWithoutTheKeysIsUnavailable(t *testing.T) {
 	require.NoError(t, sent.Body.Close())
 	back, err := sent.Location()
 	require.NoError(t, err)
+	change(&pending)
 	_, err = v.Finish(t.Context(), pending, back.Query().Get("state"), back.Query().Get("code"))
-	require.ErrorIs(t, err, users.ErrUnavailable)
+	return err
+}
+
+func TestASignInNeedsItsOwnToken(t *testing.T) {
+	p := oidctest.New(t)
+	require.NoError(t, signIn(t, p, nil, func(*Pending) {}))
+	require.ErrorIs(t, signIn(t, p, nil, func(begun *Pending) { begun.Nonce = "another" }), users.ErrUnauthenticated)
+}
+
+// A user signs in while the server cannot get the provider's keys. The token cannot be checked yet, which does not mean that it is wrong.
+func TestASignInWithoutTheKeysIsUnavailable(t *testing.T) {
+	require.ErrorIs(t, signIn(t, oidctest.New(t), withoutKeys{}, func(*Pending) {}), users.ErrUnavailable)
 }
 
 func TestIssuerAndAudienceAreSetTogether(t *testing.T) {
