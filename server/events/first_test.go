@@ -68,3 +68,19 @@ func firstEvent(t *testing.T, h *Hub, after int64) string {
 	require.ErrorIs(t, err, heard)
 	return e.Type
 }
+
+// Another program wrote the first value of a document's events, which this server cannot read. A client that resumes from before gets the events
+// that follow.
+func TestResumeBeforeAnUnreadableEvent(t *testing.T) {
+	m := memory.New()
+	defer m.Close()
+	store := m.Client(nil)
+	defer func() { assert.NoError(t, store.Close()) }()
+	before := commit(t, store, kv.Put("other", nil))
+	commit(t, store, kv.Put(prefix+"r", []byte("?")))
+	commit(t, store, Record("r", Event{Type: Updated}))
+	h, err := Open(t.Context(), store, nil)
+	require.NoError(t, err)
+	defer h.Close()
+	assert.Equal(t, Updated, firstEvent(t, h, before))
+}
