@@ -155,6 +155,35 @@ func TestS3HasManySlowReaders(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+// So many blobs are open that the next one is read in pieces. The store is asked for no more than the reader takes.
+func TestS3ReadsPiecesOfTheirLength(t *testing.T) {
+	var f faulty
+	s, err := blobs.OpenS3(t.Context(), blobstest.S3Behind(t, f.wrap))
+	require.NoError(t, err)
+	require.NoError(t, s.Put(t.Context(), "ab-blob", []byte("0123456789")))
+	open := func() io.ReadSeekCloser {
+		r, err := s.Open(t.Context(), "ab-blob")
+		require.NoError(t, err)
+		return r
+	}
+	for range 48 {
+		kept := open()
+		defer func() { require.NoError(t, kept.Close()) }()
+	}
+	r := open()
+	var ranges []string
+	f.set(func(_ http.ResponseWriter, r *http.Request) bool {
+		ranges = append(ranges, r.Header.Get("Range"))
+		return false
+	})
+	for range 2 {
+		_, err := io.ReadFull(r, make([]byte, 4))
+		require.NoError(t, err)
+	}
+	assert.Equal(t, []string{"bytes=0-3", "bytes=4-7"}, ranges)
+	require.NoError(t, r.Close())
+}
+
 // The bucket is slow, and clients save hundreds of documents at once. Each connection to it is an open file.
 func TestS3HasFewConnections(t *testing.T) {
 	const most = 128
