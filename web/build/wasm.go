@@ -23,9 +23,10 @@ var replaced = map[string][]string{
 	"fmt":              nil,
 	"internal/godebug": nil,
 	"internal/strconv": {"atoc.go", "atof.go", "atofeisel.go", "ctoa.go", "decimal.go", "deps.go", "ftoa.go", "ftoadbox.go", "ftoafixed.go", "math.go", "pow10tab.go"},
-	"runtime":          {"mcheckmark.go"},
-	"strconv":          {"isprint.go", "quote.go"},
-	"time":             {"format.go", "format_rfc3339.go"},
+	"runtime": {"mcheckmark.go", "hexdump.go", "trace.go", "traceallocfree.go", "tracebuf.go", "tracecpu.go", "traceevent.go", "tracemap.go",
+		"traceregion.go", "traceruntime.go", "tracestack.go", "tracestatus.go", "tracestring.go", "tracetime.go", "tracetype.go"},
+	"strconv": {"isprint.go", "quote.go"},
+	"time":    {"format.go", "format_rfc3339.go"},
 }
 
 // smallFlags omit everything that only a debugger reads. Inlining duplicates code. If only the packages on the path
