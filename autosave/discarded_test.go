@@ -85,3 +85,34 @@ func TestPageThatDiscardsItsTextLoadsTheContent(t *testing.T) {
 		assert.Empty(t, storedDraft(t, shelf))
 	})
 }
+
+// Nothing was ever saved when a page lost the lock. It, or another page, discards the draft of the text that it shows. When it edits again,
+// there is no content to load: it saves what it shows.
+func TestPageThatDiscardsItsTextShowsWhatIsSaved(t *testing.T) {
+	for name, elsewhere := range map[string]bool{"itself": false, "in another page": true} {
+		t.Run(name, func(t *testing.T) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+				a := w.author("a", shelf)
+				a.config.NoStandby = true
+				a.start()
+				a.types("mine")
+				thief := w.thief()
+				w.sleep(time.Second)
+				decides := a
+				if elsewhere {
+					decides = w.author("b", shelf)
+					decides.config.NoStandby = true
+					decides.start()
+				}
+				require.NoError(t, decides.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
+				w.sleep(0)
+				require.NoError(t, thief.Release(t.Context()))
+				require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+				w.sleep(time.Minute)
+				require.Equal(t, autosave.PhaseIdle, a.State().Phase)
+				assert.Equal(t, a.shows(), w.saved())
+				assert.Empty(t, storedDraft(t, shelf))
+			})
+		})
+	}
+}

@@ -113,6 +113,7 @@ func (a *writer) listen(e autosave.Event) {
 	}
 	if g := e.Generation; g != nil && e.Type == autosave.EventPhase && g.Draft == a.id && e.State.ReadOnly { // an editor saves its text anyway
 		a.stored = max(a.stored, g.Number)
+		a.desk.Saved(a.id, g.Number)
 	}
 	if e.Draft != nil {
 		a.drafts = append(a.drafts, *e.Draft)

@@ -155,7 +155,7 @@ func (s *Saver) regain(err error) {
 // that hangs.
 func (s *Saver) edit(found loaded) {
 	e := Event{Type: EventEditable, LeaseID: s.lease.ID, Drafts: found.waiting}
-	if found.newest == nil && s.newest != nil { // the storage was emptied: only this page has the text
+	if found.newest == nil && (s.newest != nil || s.changes.count() > 0) { // the storage was emptied, or a draft was discarded: only this page has the text
 		s.changes.keep(s.changes.now())
 	}
 	if found.newest != nil {
