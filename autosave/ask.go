@@ -30,47 +30,11 @@ type ask struct {
 	forced bool               // it takes the lock without an offer
 }
 
-// promise is the answer of an editor that has not refused.
-type promise struct {
-	granted bool
-	until   time.Time // until then its offer is valid, or it has time to answer
-}
-
-// give gives an editor time to answer, unless it has offered the lock.
-func (a *ask) give(lease string, limit time.Duration) {
-	until := time.Now().Add(limit)
-	for _, id := range []string{lease, ""} {
-		if p := a.pages[id]; !p.granted && until.After(p.until) {
-			a.pages[id] = promise{until: until}
-		}
-	}
-}
-
 func (a *ask) hear(m Message) {
 	select {
 	case a.answers <- m:
 	default:
 	}
-}
-
-// weigh returns how much time the editors still have, whether all of them have offered the lock, and whether to ask again: for editors
-// that were not asked, or whose offer has expired. An editor whose lease is unknown was asked: a new editor announces
-// itself.
-func (a *ask) weigh(editors []lock.Holder) (pause time.Duration, offered, again bool) {
-	offered = len(editors) > 0
-	for _, h := range editors {
-		p, asked := a.pages[h.LeaseID]
-		left := time.Until(p.until)
-		if p.granted && left > 0 {
-			continue
-		}
-		if offered = false; p.granted || !asked {
-			left, again = a.grace, true
-			a.pages[h.LeaseID] = promise{until: time.Now().Add(left)}
-		}
-		pause = max(pause, left)
-	}
-	return pause, offered, again
 }
 
 // stillOffers reports whether the editor with that lease, which has just answered, still offers the lock. If its answer took long, it may be
@@ -156,11 +120,11 @@ func (s *Saver) beginAsk(ctx context.Context, a *ask) (verdict chan struct{}, er
 		default:
 			s.asking = a
 			a.refused = errors.Is(s.retries.lastErr, lock.ErrNotAllowed)
-			editor := ""
+			a.give("", a.grace)
 			if s.holder != nil {
-				editor = s.holder.LeaseID
+				a.give(s.holder.LeaseID, a.grace)
 			}
-			s.request(a, editor)
+			s.request(a)
 		}
 	}
 	for at = leaving; at == leaving; {
@@ -186,21 +150,23 @@ func (s *Saver) beginAsk(ctx context.Context, a *ask) (verdict chan struct{}, er
 
 var errSuspended = &Error{Code: CodeReadOnly, Detail: "this page is suspended; resume it first"}
 
-// request asks all editors, and gives the one with that lease time to answer.
-func (s *Saver) request(a *ask, lease string) {
+// request asks all editors.
+func (s *Saver) request(a *ask) {
 	a.count++
 	a.at = time.Now()
-	a.give(lease, a.grace)
 	s.post(Message{Kind: EditRequest, Round: a.round, Force: a.force, Grace: a.grace, Question: a.count})
 }
 
-// again asks once more. It reports whether the request ends because this page has asked too often: force takes nothing from an editor that
-// was not asked, or that answers.
+// again asks once more, and gives the editor with that lease time to answer. It reports whether the request ends because this page has asked
+// too often: force takes nothing from an editor that was not asked, or that answers.
 func (s *Saver) again(a *ask, lease string, pause time.Duration, timer *time.Timer) (done bool, err error) {
 	if a.count == asks {
 		return true, &Error{Code: CodeHandoverNoAnswer, Detail: "one page after the other edits, or answers too late"}
 	}
-	s.do(func() { s.request(a, lease) })
+	if lease != "" {
+		a.give(lease, pause)
+	}
+	s.do(func() { s.request(a) })
 	timer.Reset(pause)
 	return false, nil
 }

@@ -1,0 +1,53 @@
+package autosave
+
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// promise is the answer of an editor that has not refused.
+type promise struct {
+	granted bool
+	until   time.Time // until then its offer is valid, or it has time to answer
+}
+
+// give gives an editor time to answer, unless it has offered the lock.
+func (a *ask) give(lease string, limit time.Duration) {
+	until := time.Now().Add(limit)
+	if p := a.pages[lease]; !p.granted && until.After(p.until) {
+		a.pages[lease] = promise{until: until}
+	}
+}
+
+// weigh returns how much time the editors still have, whether all of them have offered the lock, and whether to ask again: for editors
+// that were not asked, or whose offer has expired. An editor whose lease is unknown was asked: a new editor announces itself. It may be any
+// of those that have answered, or it is frozen and has had its time since the first question.
+func (a *ask) weigh(editors []lock.Holder) (pause time.Duration, offered, again bool) {
+	offered = len(editors) > 0
+	var leases []string
+	for _, h := range editors {
+		leases = append(leases, h.LeaseID)
+		if h.LeaseID == "" {
+			for lease := range a.pages {
+				leases = append(leases, lease)
+			}
+		}
+	}
+	for _, lease := range leases {
+		p, asked := a.pages[lease]
+		left := time.Until(p.until)
+		if p.granted && left > 0 {
+			continue
+		}
+		if offered = false; p.granted || !asked {
+			left, again = a.grace, true
+			a.pages[lease] = promise{until: time.Now().Add(left)}
+		}
+		pause = max(pause, left)
+	}
+	if len(leases) > len(editors) { // the next look may show more
+		pause = min(pause, lateInspectLimit)
+	}
+	return pause, offered, again
+}
