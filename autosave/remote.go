@@ -92,7 +92,7 @@ func (s *Saver) letPass(m Message) {
 	s.stop()
 	s.enter(viewing)
 	if !below {
-		s.lineUp(0)
+		s.lineUp(lateInspectLimit) // meanwhile, a page without standby joins the queue
 		return
 	}
 	s.queued = true

@@ -40,3 +40,22 @@ func TestSecondTabThatAsksHearsOfTheFirst(t *testing.T) {
 		}
 	}
 }
+
+// A tab without standby asks a page on another machine, while other tabs of its browser wait there.
+func TestTabWithoutStandbyAsksPastThoseThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		a := n.home("A").tab(t, "a")
+		h := n.home("B")
+		first, second := h.tab(t, "b1"), h.tab(t, "b2")
+		b := h.tab(t, "b3", func(c *autosave.Config) { c.NoStandby = true })
+		sleep(time.Second)
+		a.type_("typed just now")
+		require.NoError(t, b.RequestEdit(context.Background(), autosave.EditOptions{}))
+		assert.Equal(t, "typed just now", b.now())
+		require.NoError(t, a.Dispose(context.Background()))
+		require.NoError(t, b.Dispose(context.Background()))
+		sleep(time.Second)
+		assert.NotEqual(t, first.State().ReadOnly, second.State().ReadOnly)
+	})
+}
