@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -113,10 +112,9 @@ func (e *embedded) start(c Config, settings *embed.Config) (err error) {
 	return nil
 }
 
-// unusable explains why etcd does not start on files. If the system refuses something, such as space or the right to read, that
-// says nothing about the files.
+// unusable explains why etcd does not start on files. A refusal of the system says nothing about the files.
 func unusable(dir string, reason error) error {
-	if refused := syscall.Errno(0); errors.As(reason, &refused) {
+	if isRefusal(reason) {
 		return fmt.Errorf("the store in %s cannot start: %w; acknowledged changes are kept; fix the cause and start again", dir, reason)
 	}
 	return fmt.Errorf("the files in %s are damaged (%w); restore a backup into an empty directory", dir, reason)

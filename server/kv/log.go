@@ -44,15 +44,21 @@ func (f fatal) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 	os.Exit(1)
 }
 
-// panics ends the process with one sentence if etcd panics because the disk is full, and Open if it panics while a store
-// starts. Any other panic is a defect and keeps its stack trace.
+// panics ends the process with one sentence if etcd panics because the system refuses something, such as space, and Open
+// if it panics while a store starts. Any other panic is a defect and keeps its stack trace.
 type panics struct{ end fatal }
 
 func (p panics) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
-	if starting.Load() > 0 || errors.Is(errors.Join(errorsIn(fields)...), syscall.ENOSPC) {
+	if starting.Load() > 0 || isRefusal(errors.Join(errorsIn(fields)...)) {
 		p.end.OnWrite(e, fields)
 	}
 	panic(e.Message)
+}
+
+// isRefusal reports whether the system has refused something, such as more space or the right to read a file.
+func isRefusal(err error) bool {
+	number := syscall.Errno(0)
+	return errors.As(err, &number)
 }
 
 func errorsIn(fields []zapcore.Field) (list []error) {

@@ -1,15 +1,18 @@
 package kv
 
 import (
+	"io/fs"
 	"log/slog"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/etcdserver/txn"
+	"go.uber.org/zap"
 )
 
 // etcd logs slow requests with their keys, and some keys are secrets.
@@ -23,14 +26,20 @@ func TestSlowRequestsAreLoggedWithoutKeys(t *testing.T) {
 }
 
 // Parts of etcd may go on after a store has not opened, in files that are removed by then. Their errors do not end the
-// process.
+// process, and neither does a panic about a refusal of the system, which is handled as an error.
 func TestErrorsOfBrokenStoreEndNothing(t *testing.T) {
 	broken := new(atomic.Bool)
 	broken.Store(true)
-	log, ended := zapOver(slog.New(slog.DiscardHandler), nil, broken), make(chan struct{})
-	go func() {
-		defer close(ended)
-		log.Fatal("failed to purge wal file")
-	}()
-	<-ended
+	log := zapOver(slog.New(slog.DiscardHandler), nil, broken)
+	for _, fails := range []func(){
+		func() { log.Fatal("failed to purge wal file") },
+		func() { log.Panic("failed to save snapshot", zap.Error(syscall.ENOSPC)) },
+		func() {
+			log.Panic("failed to save snapshot", zap.Error(&fs.PathError{Op: "write", Err: syscall.EDQUOT}))
+		},
+	} {
+		ended := make(chan struct{})
+		go func() { defer close(ended); fails() }()
+		<-ended
+	}
 }
