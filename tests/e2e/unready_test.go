@@ -128,3 +128,21 @@ func TestNoSnapshotBeforeAMark(t *testing.T) {
 	assert.Zero(t, browser.Get[int](tab, "asked"))
 	assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
 }
+
+// The snapshot of a page fails before its AutoSave is ready. A call that needs it gets the error, and nobody else.
+func TestSnapshotThatFailsBeforeReadyIsNoUnhandledError(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	for name, snapshot := range map[string]string{"rejects": "throw new Error('there is no editor yet')", "refused": "return new Map()"} {
+		later, arrive := n.gated(named("worker", "unready failing "+name, "Ann"))
+		tab := w.earlyTab(t, later)
+		tab.MustEval("globalThis.asked = 0; edits("+onlyPreview+", undefined, async () => { asked++; "+snapshot+" }); null", nil)
+		tab.WaitFor("autosave.kept && autosave.folder", browser.Limit)
+		tab.MustEval("autosave.markDirty(); globalThis.flushing = failure(autosave.flushNow()); null", nil)
+		tab.MustEval("autosave.markDirty(); dispatchEvent(new PageTransitionEvent('pagehide')); null", nil)
+		arrive()
+		assert.Equal(t, "snapshot-failed", browser.Get[event](tab, "await flushing")["code"], name)
+		assert.Positive(t, browser.Get[int](tab, "asked"), name)
+		quiet(t, tab)
+	}
+}

@@ -46,7 +46,11 @@ export async function startAutoSave(handle: Handle, running: Promise<unknown>, g
 function keepTyped(handle: Handle, given: AbortSignal, ownerId: string, post: Wire["journal"], previewed: Promise<unknown>): void {
   if (handle.kept) return;
   const { take } = handle;
-  handle.take = () => handle.folder === "" ? take() : content(take());
+  handle.take = () => {
+    const text = take(), copy = handle.folder === "" ? text : content(text);
+    if (copy instanceof Promise) copy.catch(() => undefined); // a call that needs the text reports it
+    return copy;
+  };
   const snapshots = new PageSnapshots(() => (handle.typed as Taken).text), kept = handle.kept = new Journal(snapshots, 0, ownerId, 0, post);
   const keep = (): void => {
     if (!handle.folder || !handle.typed) return;
