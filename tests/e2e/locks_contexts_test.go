@@ -153,6 +153,34 @@ func TestLocksOfADetachedFrame(t *testing.T) {
 	}
 }
 
+// A frame was removed from its page. Its leases end with it, and every later call says what happened: a browser runs no worker and no timer
+// of such a frame, so nothing would answer.
+func TestLeasesOfADetachedFrame(t *testing.T) {
+	t.Parallel()
+	mux := pages(t, siteDir)
+	mux.HandleFunc("/framed", blank(func(h http.Header) { h.Del("Content-Security-Policy") }))
+	w := world{browser.Start(t, quick), browser.Serve(t, mux)}
+	eachHost(t, func(t *testing.T, host string) {
+		tab := w.Open(t, w.URL("/framed"))
+		begin(tab, at(host, "detached leases "+host))
+		tab.MustEval(`
+			const frame = document.createElement('iframe')
+			frame.src = '/framed'
+			await new Promise(loaded => { frame.onload = loaded; document.body.append(frame) })
+			const {openHoldfast} = await frame.contentWindow.eval("import('/holdfast.js')")
+			const framed = await openHoldfast(`+at(host, "detached leases "+host)+`)
+			const inside = await framed.acquireProjectLock()
+			frame.remove()
+			await hf.releaseProjectLock(await hf.acquireProjectLock())
+			null`, nil)
+		for _, call := range []string{"framed.acquireProjectLock({timeoutMs: 1000})", "framed.inspect()", "framed.renewProjectLock(inside)", "inside.release()"} {
+			assert.Contains(t, browser.Get[string](tab, call+".then(() => 'nothing', String)"), "unsupported: InvalidStateError: this document has no window", call)
+		}
+		assert.Equal(t, "InvalidStateError: this document has no window", browser.Get[string](tab, "framed.locks.request('x', () => {}).then(() => 'nothing', String)"))
+		assert.Equal(t, "closed", browser.Get[string](tab, "framed.close().then(() => 'closed', String)"))
+	})
+}
+
 // A release without an answer from the file storage is reported as a failed release, not as a browser that cannot
 // lock.
 func TestReleaseThatIsNotAnsweredSaysSo(t *testing.T) {

@@ -8,7 +8,7 @@ import { revived } from "./events";
 import { asError, AutoSaveError, problem, ProjectLockError } from "./errors";
 import { Handle } from "./handle";
 import { type Entry, Lease, type LeaseFields } from "./lease";
-import { asked, both, Locks, type LockRequest, type Requester } from "./locks";
+import { asked, both, checkActive, Locks, type LockRequest, type Requester } from "./locks";
 import { type Modules, modules } from "./modules";
 import { type Acquisition, checked, checkOpen, inBrowser, isSignal, noPage, type Token } from "./options";
 import type { Callback, Config, Host, Listener, Method, RawEvent } from "./protocol";
@@ -205,7 +205,10 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
   /** Calls Go once it runs; settles with an error of Holdfast whatever happens to Go. */
   #call(method: Method, arg?: unknown, signal?: AbortSignal, callback?: Callback, operation?: Contract.Operation): Promise<unknown> {
     if (this.#over) return Promise.reject(this.#over);
-    const call = (): Promise<unknown> => this.#host!.call(method, arg, signal, callback);
+    const call = async (): Promise<unknown> => {
+      checkActive();
+      return this.#host!.call(method, arg, signal, callback);
+    };
     return this.#settling(this.#host ? call() : loadedWithin(this.#running, 0, signal).then(call), operation);
   }
 

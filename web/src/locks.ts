@@ -63,7 +63,10 @@ export const both = (first: Requester, second: Requester): Requester => async (r
 
 const code = (failure: unknown): unknown => (Object(failure) as { code?: unknown }).code;
 
-const refuse = (why: string): DOMException => new DOMException(why, "NotSupportedError");
+/** A browser makes this class at its first use, and none in a frame that was removed. */
+const Exception = DOMException;
+
+const refuse = (why: string): DOMException => new Exception(why, "NotSupportedError");
 
 export class Locks implements LockManagerLike {
   readonly #run: Requester;
@@ -97,7 +100,7 @@ export class Locks implements LockManagerLike {
     } catch (failure) {
       // Failures of the page stay unchanged; a browser has other exceptions than Go.
       const ours = failure !== own && failure !== signal?.reason && code(failure);
-      if (ours === "lease-lost") throw new DOMException("the lock was stolen", "AbortError");
+      if (ours === "lease-lost") throw new Exception("the lock was stolen", "AbortError");
       if (ours === "aborted") signal?.throwIfAborted();
       throw failure;
     }
@@ -105,8 +108,8 @@ export class Locks implements LockManagerLike {
 }
 
 /** A frame that was removed from its page runs no workers and no timers, and has no locks. */
-function checkActive(): void {
-  if (globalThis.document && !document.defaultView) throw new DOMException("this document has no window", "InvalidStateError");
+export function checkActive(): void {
+  if (globalThis.document && !document.defaultView) throw new Exception("this document has no window", "InvalidStateError");
 }
 
 /** Converts and checks the options as a browser does. */
