@@ -67,7 +67,7 @@ func (t *Table) Drop(ctx context.Context, l Lease) {
 func (t *Table) Withdraw(ctx context.Context, l Lease) error {
 	s, err := t.byID(ctx, l.ID, l.Holder.ID)
 	if err == nil {
-		_, err = t.giveBack(ctx, s, nil, kv.ChangedAt(s.beatKey(), s.token))
+		_, err = t.giveBackAfter(ctx, s, s.token, nil)
 	}
 	return unlessEnded(err)
 }
@@ -193,15 +193,32 @@ func unlessEnded(err error) error {
 	return err
 }
 
-// giveBack ends a lease with the reason Released, or Transferred if another request waits for it. This server's view
-// may lag, so the transaction for Released confirms that nobody waits. Both also run the further operations.
-func (t *Table) giveBack(ctx context.Context, s storedLease, ops []kv.Op, conditions ...kv.Cond) (bool, error) {
+// giveBack ends a lease. A transaction that is late in the store must not end a lease that its holder has extended since. So it requires the
+// last heartbeat, and giveBack tries again after another one.
+func (t *Table) giveBack(ctx context.Context, s storedLease, ops []kv.Op) (bool, error) {
+	for last := t.mirror.beatOf(s); ; {
+		ended, err := t.giveBackAfter(ctx, s, last, ops)
+		if ended || err != nil {
+			return ended, err
+		}
+		now, err := t.store.Commit(ctx, kv.Txn{Then: []kv.Op{kv.Read(s.home()), kv.Read(s.beatKey())}})
+		if err != nil || len(now.Reads[0]) == 0 || now.Reads[0][0].Created != s.token || len(now.Reads[1]) == 0 {
+			return false, err
+		}
+		last = now.Reads[1][0].Modified
+	}
+}
+
+// giveBackAfter ends a lease whose last heartbeat has a revision, with the reason Released, or Transferred if another request waits for it. This
+// server's view may lag, so the transaction for Released confirms that nobody waits. Both also run the further operations.
+func (t *Table) giveBackAfter(ctx context.Context, s storedLease, last int64, ops []kv.Op) (bool, error) {
+	after := kv.ChangedAt(s.beatKey(), last)
 	if !t.wanted(s) {
-		if ended, err := t.end(ctx, s, Change{Reason: Released}, ops, append(s.unwanted(), conditions...)...); ended || err != nil {
+		if ended, err := t.end(ctx, s, Change{Reason: Released}, ops, append(s.unwanted(), after)...); ended || err != nil {
 			return ended, err
 		}
 	}
-	return t.end(ctx, s, Change{Reason: Transferred}, ops, conditions...)
+	return t.end(ctx, s, Change{Reason: Transferred}, ops, after)
 }
 
 // end deletes a lease and all its claims, if it still exists and the further conditions hold.
