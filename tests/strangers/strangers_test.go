@@ -68,25 +68,30 @@ type result struct {
 	Failure string  `json:"failure"`
 }
 
-// Each test that passes with the browser's own locks passes with Holdfast's.
+// Each test that passes with the browser's own locks runs and passes with Holdfast's.
 func TestStrangers(t *testing.T) {
 	if *dir == "" {
 		t.Skip("no -sources; run make strangers DIR=")
 	}
 	chromium := browser.Start(t, browser.Options{})
-	broken := map[string]bool{} // also without Holdfast
+	broken := map[string]bool{}     // also without Holdfast
+	passes := map[string][]string{} // of each suite, without Holdfast
 	var table strings.Builder
 	for _, l := range all {
 		t.Run(l.name, func(t *testing.T) {
 			for _, s := range suites {
 				t.Run(s.name, func(t *testing.T) {
 					results := run(t, chromium, l, s)
-					passed, slowest := 0, result{}
+					passed, slowest, ran := 0, result{}, map[string]bool{}
 					for _, r := range results {
 						name := s.name + ": " + r.Name
+						ran[r.Name] = true
 						switch {
 						case r.Failure == "":
 							passed++
+							if l.Strategy == "" {
+								passes[s.name] = append(passes[s.name], r.Name)
+							}
 						case l.Strategy == "":
 							broken[name] = true
 							t.Logf("%s fails without Holdfast too: %s", r.Name, r.Failure)
@@ -98,6 +103,9 @@ func TestStrangers(t *testing.T) {
 						if r.MS > slowest.MS {
 							slowest = r
 						}
+					}
+					for _, name := range passes[s.name] {
+						assert.True(t, ran[name], "%s did not run", name)
 					}
 					fmt.Fprintf(&table, "| %s | %s | %d of %d | %.1f s: %s |\n", s.name, l.name, passed, len(results), slowest.MS/1000, slowest.Name)
 				})
