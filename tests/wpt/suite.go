@@ -119,7 +119,8 @@ func (s *suite) serve(t *testing.T) *browser.Server {
 	} {
 		script, err := os.ReadFile(filepath.Join("../../web/site", name))
 		require.NoError(t, err)
-		mux.HandleFunc("/"+name, func(w http.ResponseWriter, _ *http.Request) { write(w, ".js", before+string(script)) })
+		text := before + strings.ReplaceAll(string(script), "globalThis.navigator", "navigator")
+		mux.HandleFunc("/"+name, func(w http.ResponseWriter, _ *http.Request) { write(w, ".js", text) })
 	}
 	return browser.Serve(t, mux)
 }
