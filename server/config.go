@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,6 +128,9 @@ func DefaultConfig() Config {
 // Users reports whether users can sign in.
 func (c *Config) Users() bool { return c.UserHeader != "" || c.APIKeys != "" || c.OIDCIssuer != "" }
 
+// isNoHost reports whether no request can be for a value of --host, although it looks as if one could.
+func isNoHost(host string) bool { return host != "*" && strings.ContainsAny(host, "/*") }
+
 func (c *Config) check() error {
 	for name, d := range map[string]time.Duration{
 		"lock-ttl": c.LockTTL, "sweep": c.Sweep, "max-wait": c.MaxWait, "ping": c.Ping, "history": c.History,
@@ -143,6 +147,9 @@ func (c *Config) check() error {
 	}
 	if c.Rate > 0 && c.Burst < 1 || c.NewRate > 0 && c.NewBurst < 1 || c.AddressRate > 0 && c.AddressBurst < 1 || c.UserRate > 0 && c.UserBurst < 1 {
 		return errors.New("--burst, --new-burst, --address-burst and --user-burst must be 1 or more")
+	}
+	if slices.ContainsFunc(c.Hosts, isNoHost) {
+		return errors.New("--host is a name without https://, such as locks.example.com, or * alone for any")
 	}
 	if c.GroupsHeader != "" && c.UserHeader == "" {
 		return errors.New("--groups-header needs --user-header: groups are those of a user")

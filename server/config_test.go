@@ -17,6 +17,8 @@ func TestSettingsAreChecked(t *testing.T) {
 		"--room-idle must be positive":                           func(c *server.Config) { c.RoomIdle = 0 },
 		"--room-dead must be at least twice --room-heartbeat":    func(c *server.Config) { c.RoomDead = 2*c.RoomHeartbeat - time.Millisecond },
 		"--burst, --new-burst, --address-burst and --user-burst": func(c *server.Config) { c.Burst = 0 },
+		"--host is a name":                                       func(c *server.Config) { c.Hosts = []string{"https://locks.example.com"} },
+		"or * alone":                                             func(c *server.Config) { c.Hosts = []string{"*.example.com"} },
 		"--groups-header needs --user-header":                    func(c *server.Config) { c.GroupsHeader = "X-Groups" },
 		"--user-header needs --trusted-proxy":                    func(c *server.Config) { c.UserHeader = "X-User" },
 		"--keep is from 1 to":                                    func(c *server.Config) { c.Keep = 0 },
