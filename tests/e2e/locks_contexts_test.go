@@ -174,9 +174,9 @@ func TestLeasesOfADetachedFrame(t *testing.T) {
 			await hf.releaseProjectLock(await hf.acquireProjectLock())
 			null`, nil)
 		for _, call := range []string{"framed.acquireProjectLock({timeoutMs: 1000})", "framed.inspect()", "framed.renewProjectLock(inside)", "inside.release()"} {
-			assert.Contains(t, browser.Get[string](tab, call+".then(() => 'nothing', String)"), "unsupported: InvalidStateError: this document has no window", call)
+			assert.Contains(t, browser.Get[string](tab, call+".then(() => 'nothing', String)"), "unsupported: InvalidStateError: the frame is gone", call)
 		}
-		assert.Equal(t, "InvalidStateError: this document has no window", browser.Get[string](tab, "framed.locks.request('x', () => {}).then(() => 'nothing', String)"))
+		assert.Equal(t, "InvalidStateError: the frame is gone", browser.Get[string](tab, "framed.locks.request('x', () => {}).then(() => 'nothing', String)"))
 		assert.Equal(t, "closed", browser.Get[string](tab, "framed.close().then(() => 'closed', String)"))
 	})
 }

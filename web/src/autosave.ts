@@ -21,8 +21,6 @@ import { consent, merged, type RawState, type Saver, type Text, type Told, type 
 /** The default of journalMs; how long typing must pause before text that may not be saved becomes a draft; and until the next try to begin. */
 const journalMs = 200, asideMs = 500, againMs = 5000;
 
-const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-
 export class AutoSave implements Saver {
   readonly ready: Promise<void>;
   readonly #wire: Wire;
@@ -73,7 +71,7 @@ export class AutoSave implements Saver {
     const { signal, onReadonly, within, ...fields } = { ...lock };
     this.#onReadonly = onReadonly;
     wire.savers.set(this.#id, this);
-    this.#options = { ...options, merge: merge !== undefined, onReadonly: onReadonly !== undefined, ...(lock !== undefined && { lock: { ...fields, ...(within && { within: within.leaseId }) } }), saver: this.#id };
+    this.#options = { ...options, merge: !!merge, onReadonly: !!onReadonly, ...(lock !== undefined && { lock: { ...fields, ...(within && { within: within.leaseId }) } }), saver: this.#id };
     this.ready = this.#open(AbortSignal.any([ended, signal ?? ended]));
   }
 
@@ -107,8 +105,7 @@ export class AutoSave implements Saver {
   }
 
   async #begin(signal?: AbortSignal): Promise<void> {
-    const options = { ...this.#options, folder: this.#journal.folder, ...(this.#crashes && this.text()) };
-    this.#journal.folder = (await this.#wire.call("autosave", options, signal) as { folder: string }).folder;
+    this.#journal.folder = (await this.#wire.call("autosave", { ...this.#options, folder: this.#journal.folder, ...(this.#crashes && this.text()) }, signal) as { folder: string }).folder;
     if (this.#snapshots.news) this.#marks.again(); // Go refuses marks until it has begun
   }
 
@@ -280,7 +277,7 @@ export class AutoSave implements Saver {
   /** Replaces the page's text. */
   #replace(base: string, bytes: Uint8Array): void {
     this.#journal.leave(() => this.drafts()); // Go finds it and reports it
-    this.#snapshots.replaced(base, decoder.decode(bytes));
+    this.#snapshots.replaced(base, new TextDecoder(undefined, { ignoreBOM: true }).decode(bytes));
     this.#marks.news();
   }
 

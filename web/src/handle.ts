@@ -30,20 +30,20 @@ export class Handle extends Listeners implements Contract.AutoSave {
   #leaving: Promise<void> | undefined;
   readonly #ended: () => void;
 
-  /** `make` resolves when the AutoSave is ready, or rejects when its signal aborts. `gone` is called when this ends. */
+  /** `make` resolves when the AutoSave is ready, or rejects when its signal aborts. It refuses what is no signal. `gone` is called when this ends. */
   constructor(take: Taking, signal: AbortSignal | undefined, make: (handle: Handle, take: Taking, given: AbortSignal) => Promise<Saver>, gone: (handle: Handle) => void) {
     super();
     this.take = take;
     const abort = (): void => void this.dispose().catch(() => undefined); // its text is a draft
     this.#ended = () => {
       clearTimeout(this.#retry);
-      signal?.removeEventListener("abort", abort);
+      signal?.removeEventListener?.("abort", abort);
       gone(this);
     };
     this.#make = () => make(this, () => this.#now.text, this.#given.signal);
     this.#begin();
     if (signal?.aborted) abort();
-    signal?.addEventListener("abort", abort);
+    signal?.addEventListener?.("abort", abort);
   }
 
   /** Begins, and begins again after a failed download, or if the page slept meanwhile ("lease-lost"). */

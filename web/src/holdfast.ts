@@ -10,7 +10,7 @@ import { Handle } from "./handle";
 import { type Entry, Lease, type LeaseFields } from "./lease";
 import { asked, both, checkActive, Locks, type LockRequest, type Requester } from "./locks";
 import { type Modules, modules } from "./modules";
-import { type Acquisition, checked, checkOpen, inBrowser, isSignal, noPage, type Token } from "./options";
+import { type Acquisition, checked, checkOpen, inBrowser, noPage, type Token } from "./options";
 import type { Callback, Config, Host, Listener, Method, RawEvent } from "./protocol";
 import { callListener } from "./call-listener";
 import { join, preload, type SharedHost, tooSlow } from "./runtime";
@@ -160,7 +160,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
   }
 
   createAutoSave(snapshot: Taking, options?: Contract.AutoSaveOptions): Contract.AutoSave {
-    const { signal, path }: { signal?: unknown; path?: string[] } = options ?? {};
+    const { signal, path } = { ...options };
     if (path?.slice) options = { ...options, path: path.slice() };
     const make = async (handle: Handle, take: Taking, given: AbortSignal): Promise<Saver> => {
       const over = AbortSignal.any([given, this.#ended.signal]); // it may begin again with the next runtime
@@ -169,7 +169,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
       return startAutoSave(handle, this.#running, given, this, typeof snapshot === "function" ? take : snapshot, options, this.#savers,
         (method, arg, signal, end = Infinity) => this.#call(method, { ...arg, limitMs: limitOf(end) }, signal), this.#journal, inTime, deadline, (event) => this.#tell(event), asError, previewed, over);
     };
-    const handle = new Handle(snapshot, isSignal(signal) ? signal : undefined,
+    const handle = new Handle(snapshot, signal,
       (...made) => this.#over ? Promise.reject(this.#over) : this.#settling(make(...made)), (gone) => this.#handles.delete(gone));
     this.#handles.add(handle);
     if (this.#closing) void handle.dispose();

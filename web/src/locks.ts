@@ -109,7 +109,7 @@ export class Locks implements LockManagerLike {
 
 /** A frame that was removed from its page runs no workers and no timers, and has no locks. */
 export function checkActive(): void {
-  if (globalThis.document && !document.defaultView) throw new Exception("this document has no window", "InvalidStateError");
+  if (globalThis.document?.defaultView === null) throw new Exception("the frame is gone", "InvalidStateError");
 }
 
 /** Converts and checks the options as a browser does. */

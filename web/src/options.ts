@@ -27,11 +27,9 @@ export function checked<T extends AcquireOptions>(options = {} as T): Checked<T>
   return { ...fields, backoff, paths: paths?.map((one) => one.slice()), path: path?.slice(), within: within?.leaseId, signal, onReadonly } as Checked<T>;
 }
 
-/** Whether it is an AbortSignal, which may be a frame's. */
-export const isSignal = (signal: unknown): signal is AbortSignal => !!(signal as AbortSignal | null | undefined)?.throwIfAborted;
-
+/** Accepts a frame's AbortSignal, too. */
 function checkSignal(signal: unknown): void {
-  if (signal !== undefined && !isSignal(signal)) throw invalid("signal", "must be an AbortSignal");
+  if (signal !== undefined && !(signal as AbortSignal | null)?.throwIfAborted) throw invalid("signal", "must be an AbortSignal");
 }
 
 // Go has no lone surrogates: two that differ would become one name.
@@ -41,7 +39,7 @@ const isPath = (value: unknown): boolean => Array.isArray(value) && value.every(
 function primitive(prefix: string, fields: object | undefined): void {
   for (const [option, value] of Object.entries({ ...fields })) {
     const type = typeof value;
-    if (/function|symbol|bigint/.test(type) || (type === "object" && value !== null)) throw invalid(prefix + option, `must not be a ${type}`);
+    if (["function", "symbol", "bigint"].includes(type) || (type === "object" && value !== null)) throw invalid(prefix + option, `must not be a ${type}`);
   }
 }
 

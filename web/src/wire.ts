@@ -88,5 +88,5 @@ export async function consent(wire: Wire, raw: Told, lease: Contract.ProjectLock
   }));
   if (!go) refuse();
   await Promise.all(delays); // a rejection refuses
-  if (refused !== undefined) throw new Error(refused);
+  if (refused) throw new Error(refused);
 }
