@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/servertest"
 )
 
 // locksGoOn checks that a lock is granted, extended and released.
@@ -152,4 +153,35 @@ func saveUntilFull(t *testing.T, s *instance, ann client) (tokens map[string]int
 		}
 	}
 	return tokens, full
+}
+
+// Locks alone fill the store. Then nobody gets a new one, and those that exist go on: they are renewed, released and saved under, also by a
+// server that starts again.
+func TestAStoreFullOfLocks(t *testing.T) {
+	t.Parallel()
+	c := servertest.Unlimited(t)
+	c.Quota, c.MaxLocks = 16<<20, 0
+	s := startWith(t, c)
+	ann := s.as(t, "ann")
+	ann.lock("r")
+	full := func() bool {
+		var paths []string
+		for i := range 16 {
+			paths = append(paths, fmt.Sprintf(`["%032d", "%0128d"]`, time.Now().UnixNano(), i))
+		}
+		a := ann.do("POST", "/api/locks", fmt.Sprintf(`{"paths": [%s]}`, strings.Join(paths, ",")))
+		if a.status == http.StatusOK {
+			return false
+		}
+		assertError(t, a, http.StatusInsufficientStorage, "store_full")
+		return true
+	}
+	for !full() {
+	}
+	assert.Equal(t, http.StatusOK, ann.do("PUT", lockOf("r"), nil).status)
+	assert.Equal(t, http.StatusOK, ann.do("POST", lockOf("r"), nil).status, "the holder's own request extends its lock")
+	s.Stop(t)
+	again := startWith(t, c).as(t, "ann")
+	assert.Equal(t, http.StatusOK, again.do("PUT", lockOf("r"), nil).status)
+	assert.Equal(t, http.StatusOK, again.do("DELETE", lockOf("r"), nil).status)
 }

@@ -62,6 +62,16 @@ func (s *Store) Space() Space {
 	return *s.embedded.space.Load()
 }
 
+// Crowded reports whether an embedded store has used half of the space that only locks may use. The other half is for the leases that exist:
+// without it nothing renews, releases or ends them, and the store does not open again.
+func (s *Store) Crowded() bool {
+	if s.embedded == nil {
+		return false
+	}
+	quota := s.Space().Quota
+	return s.embedded.etcd.Server.Backend().SizeInUse() > quota+(hardQuota(quota)-quota)/2
+}
+
 // spaceMaintainer measures the space of an embedded store and frees space.
 type spaceMaintainer struct {
 	s         *Store

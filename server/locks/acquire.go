@@ -49,6 +49,9 @@ func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, err
 	conflicts := t.glance(own)
 	for {
 		if conflicts.free() {
+			if t.config.Crowded != nil && t.config.Crowded() {
+				return Lease{}, kv.ErrFull
+			}
 			lease, result, err := t.grab(ctx, own)
 			if err != nil || result.Held {
 				return lease, err
