@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -149,4 +150,35 @@ func TestTakeoverIsRefusedBySilentStorage(t *testing.T) {
 	tab.WaitFor("told.includes('saved') && !autosave.readOnly", browser.Limit)
 	assert.Equal(t, "typed", browser.Get[string](tab, "await current()"))
 	quiet(t, tab)
+}
+
+// Go cannot begin in a page that edits early: the storage is full, or the Wasm cannot be loaded. A call that waits for it rejects with that
+// reason. Nobody is asked to restart the browser.
+func TestEarlyCallsSayWhyGoHasNotBegun(t *testing.T) {
+	t.Parallel()
+	n, w := troubledNetwork(t)
+	gate := make(chan struct{})
+	n.fail("/missing.wasm", func(w http.ResponseWriter, r *http.Request) {
+		<-gate
+		http.NotFound(w, r)
+	})
+	root := "early reasons"
+	later, arrive := n.gated(named("worker", root, "Ann"))
+	full, missing := w.typesEarly(t, later), w.typesEarly(t, "{..."+named("page", root+" missing", "Ann")+", wasmURL: '/missing.wasm'}")
+	full.Quota(w.URL(""), 1)
+	arrive()
+	close(gate)
+	full.WaitFor("told.includes('readonly')", browser.Limit)
+	for _, tab := range []*browser.Tab{full, missing} {
+		tab.MustEval("globalThis.calls = [autosave.flushNow(), autosave.history()].map(failure); null", nil)
+	}
+	for tab, code := range map[*browser.Tab]string{full: "unsupported", missing: "load-failed"} {
+		for _, why := range browser.Get[[]event](tab, "await Promise.all(calls)") {
+			assert.Equal(t, code, why["code"], why["message"])
+		}
+	}
+	full.Quota(w.URL(""), 0)
+	quiet(t, full)
+	missing.Quiet("404")
+	missing.Close()
 }

@@ -29,6 +29,9 @@ export type Look = (loan: unknown, own?: string) => [found: Promise<Saved | null
 /** The time until the next attempt to load the runtime, and the longest one, in milliseconds. */
 const retryMs = 1000, mostMs = 30_000;
 
+/** A call that waits for Go ends so much earlier than its time: with the reason why Go has not begun. */
+const soonerMs = 99;
+
 /**
  * The right is given back if `begun` rejects: the AutoSave is refused, or its module cannot be loaded. `take` and `look` are for its return
  * after a sleep. All locks are released if `ended` aborts: then the runtime has ended, and Go alone knows who edits.
@@ -64,6 +67,7 @@ class StandIn {
   #marked = false; // since Go was called
   #leaseId: string | undefined; // for the next event: the page does not get the one that brought it
   #begun: Promise<void> | undefined; // pending until Go has decided; rejects if it cannot
+  #refused: unknown; // why the last attempt has failed
   #regained = Promise.resolve(); // pending while the page asks for the lock again
   readonly #ended = new AbortController();
   readonly #stop: AbortSignal; // the AutoSave or the runtime has ended
@@ -167,7 +171,7 @@ class StandIn {
           return void this.#loan?.release(); // the writer of drafts may hang
         }
     }
-    await this.#go.inTime(this.#begun!, Infinity, method, signal);
+    await this.#go.inTime(this.#begun!, end! - soonerMs, method, signal).catch((failure) => { throw signal?.aborted ? failure : this.#refused ?? failure; });
     return this.#go.call(method, arg, signal, end);
   }
 
@@ -177,6 +181,7 @@ class StandIn {
       try {
         return await this.#lend(options);
       } catch (failure) {
+        this.#refused = failure;
         const { code } = failure as { code?: string };
         const over = this.#stop.aborted || code === "invalid-argument";
         this.#promised ||= !this.#saver.readOnly; // Go may have adopted what the page shows
@@ -214,6 +219,7 @@ class StandIn {
       try {
         return void await this.#go.call("answer", {}); // nobody has asked: only the runtime counts
       } catch (failure) {
+        this.#refused = failure;
         if ((failure as { code?: string }).code !== "load-failed") throw failure;
         await this.#pause(again);
       }
