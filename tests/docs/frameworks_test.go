@@ -29,7 +29,7 @@ func TestFrameworks(t *testing.T) {
 	t.Parallel()
 	chromium := browser.Start(t, browser.Options{})
 	for app, parts := range map[string][]string{
-		"react-app.jsx": {"Notes", "Uncontrolled"},
+		"react-app.jsx": {"Notes", "Uncontrolled", "Emptied"},
 		"vue-app.js":    {"Notes"},
 		"svelte-app.js": {"Notes", "Field"},
 	} {

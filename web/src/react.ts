@@ -8,7 +8,7 @@ import type { Holdfast, OpenOptions } from "../holdfast";
 import { Binding, type BindingOptions, owning, unbound, waits } from "./binding";
 import { createHoldfast } from "./holdfast.js";
 import { type EditorOptions, keyOf, noText, TextEditor } from "./text-editor";
-import { taken, type Taken, type Taking } from "./snapshot";
+import { content, taken, type Taken, type Taking } from "./snapshot";
 
 /** On a server, layout effects only warn. */
 const useLayout = "document" in globalThis ? useLayoutEffect : useEffect;
@@ -56,7 +56,7 @@ export function useAutoSave(holdfast: Holdfast | undefined, snapshot: Taking, op
   // React removes the elements before it cleans up effects, so the text is read before that.
   useLayout(() => {
     page.kept = undefined;
-    return () => { page.kept = taken(page.snapshot); };
+    return () => { page.kept = taken(() => copied(page.snapshot())); };
   }, [page]);
 
   useEffect(() => {
@@ -104,6 +104,13 @@ export function useEditor(given: EditorOptions = {}) {
   }, [editor, holdfast, own, key]);
   const view = useSyncExternalStore(editor.subscribe, () => editor.view, () => noText);
   return { ...view, setText: editor.setText };
+}
+
+/** A child may empty the object that the snapshot returns when it leaves, before the AutoSave ends. */
+function copied(snapshot: ReturnType<Taking>): ReturnType<Taking> {
+  const copy = content(snapshot);
+  if (copy instanceof Promise) copy.catch(() => undefined); // the AutoSave reports it if it needs the text
+  return copy;
 }
 
 /** Options whose functions call those of the last commit. */

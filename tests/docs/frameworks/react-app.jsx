@@ -1,7 +1,7 @@
 // Shows the components of docs/frameworks.md, and some that are harder, under StrictMode.
 
 import { refreshed } from "./refresh.js";
-import { StrictMode, Suspense, use, useEffect, useRef, useState } from "react";
+import { StrictMode, Suspense, use, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { createHoldfast } from "holdfast";
 import { useAutoSave, useEditor, useHoldfast } from "holdfast/react";
@@ -17,6 +17,30 @@ function Uncontrolled() {
     load: (content) => { field.current.value = new TextDecoder().decode(content); },
   });
   return <textarea ref={field} readOnly={readOnly} onInput={markDirty} aria-label="Field" />;
+}
+
+/** The snapshot is an object that a child empties when it leaves. */
+function Emptied() {
+  const model = useRef({ text: "" });
+  const [, show] = useState("");
+  const holdfast = useHoldfast();
+  const { readOnly, markDirty } = useAutoSave(holdfast, () => model.current, {
+    path: ["emptied"],
+    load: (content) => {
+      model.current = JSON.parse(new TextDecoder().decode(content));
+      show(model.current.text);
+    },
+  });
+  const type = (event) => {
+    show(model.current.text = event.target.value);
+    markDirty();
+  };
+  return <main><Engine model={model} /><textarea value={model.current.text} readOnly={readOnly} onChange={type} aria-label="Emptied" /></main>;
+}
+
+function Engine({ model }) {
+  useLayoutEffect(() => () => { model.current.text = ""; }, [model]);
+  return null;
 }
 
 /** An element that shows one document after the other. */
@@ -144,7 +168,7 @@ function Signed() {
 }
 Object.assign(globalThis, { given: [], told: [], tokens: {} });
 
-const parts = { Signed, Later, Waiting, Renamed, Notes, Board, Uncontrolled, Other, Suspending, Pages, Turning, Turned, Refreshed };
+const parts = { Signed, Later, Waiting, Renamed, Notes, Board, Uncontrolled, Emptied, Other, Suspending, Pages, Turning, Turned, Refreshed };
 let root;
 globalThis.show = (name) => {
   const Part = parts[name];
