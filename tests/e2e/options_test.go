@@ -14,7 +14,7 @@ var invalidOpen = []struct{ options, named string }{
 	{"null", "options"}, {"7", "options"}, {"'worker'", "options"},
 	{"{host: 'tab'}", "host"}, {"{host: null}", "host"}, {"{host: 1}", "host"}, {"{host: Symbol('x')}", "host"}, {"{host: ['page']}", "host"},
 	{"{strategy: 'none'}", "strategy"}, {"{strategy: null}", "strategy"}, {"{strategy: ['auto']}", "strategy"},
-	{"{root: ''}", "root"}, {"{root: '..'}", "root"}, {"{root: 'a/../b'}", "root"}, {"{root: '/a'}", "root"}, {"{root: 'a//b'}", "root"},
+	{"{root: ''}", "root"}, {"{root: '..'}", "root"}, {"{root: 'a/../b'}", "root"}, {"{root: '/a'}", "root"}, {"{root: 'a//b'}", "root"}, {"{root: 'a/documents/=x'}", "root"},
 	{"{root: null}", "root"}, {"{root: 5}", "root"}, {"{root: 5n}", "root"}, {"{root: Symbol('x')}", "root"},
 	{"{ownerName: null}", "ownerName"}, {"{ownerName: 5}", "ownerName"}, {"{ownerName: () => 'x'}", "ownerName"},
 	{"{baseURL: 'http://['}", "baseURL"}, {"{baseURL: null}", "baseURL"}, {"{baseURL: Symbol('x')}", "baseURL"}, {"{baseURL: 5}", "baseURL"},

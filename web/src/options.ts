@@ -58,7 +58,7 @@ export function checkOpen(options: OpenOptions = {}, inBrowser = true): Opening 
   const { host = "worker", strategy = "auto", root = "project", ownerName = "", server, signal } = options;
   if (!["worker", "page"].includes(host)) throw invalid("host", 'must be "worker" or "page"');
   if (!["auto", "web-lock", "file-lock"].includes(strategy)) throw invalid("strategy", 'must be "auto", "web-lock" or "file-lock"');
-  if (typeof root !== "string" || root.split("/").some((part) => /^\.{0,2}$|[\\\0]/.test(part))) {
+  if (typeof root !== "string" || /(^|\/)(\.{0,2}(\/|$)|documents\/=)|[\\\0]/.test(root)) {
     throw invalid("root", 'must name a folder, like "project" or "team/project"');
   }
   checkSignal(signal);
