@@ -19,8 +19,8 @@ const pendingOnce = `
 	}})
 	null`
 
-// The snapshot of flushNow never settles, and the user types nothing more. The call rejects with an error that
-// names the snapshot, and the text is stored and saved all the same.
+// The snapshot of flushNow never settles, the user types nothing more, and the machine's clock is set back. The call rejects
+// with an error that names the snapshot, and the text is stored and saved all the same.
 func TestFlushedSnapshotThatNeverSettles(t *testing.T) {
 	t.Parallel()
 	eachHostAtOnce(t, func(t *testing.T, host string) {
@@ -29,6 +29,7 @@ func TestFlushedSnapshotThatNeverSettles(t *testing.T) {
 		tab.MustEval(endings.Editing, nil)
 		tab.MustEval(pendingOnce, nil)
 		tab.MustEval("await edit({}, take); type('"+word+"'); pend = true; result = failure(autosave.flushNow()); null", nil)
+		tab.MustEval("const {now: clock} = Date; Date.now = () => clock() - 3_600_000; null", nil)
 		w.WaitStored(t, word, browser.Limit)
 		tab.WaitFor("heard('saved').length === 1 && autosave.state().phase === 'idle'", browser.Limit)
 		assert.Equal(t, word, browser.Get[string](tab, "current()"))
@@ -58,13 +59,14 @@ func TestLateSnapshotOfAPageThatShowsAnotherText(t *testing.T) {
 		ben.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
 		ann.WaitFor("text === 'theirs'", browser.Limit)
 		ann.MustEval(`
-			const {now} = Date
-			Date.now = () => now() + 60_000 // the snapshot is late
+			const clock = performance.now.bind(performance)
+			performance.now = () => clock() + 60_000 // the snapshot is late
 			dispatchEvent(new Event('pagehide')) // keeps what is unsaved
 			await new Promise(done => setTimeout(done, 1000)) // text of a page that may not write is set aside
 			settle()
 			null`, nil)
 		ann.WaitFor("await drafted('saved, mine')", browser.Limit)
+		assert.InDelta(t, clock(), browser.Get[float64](ann, "(await autosave.drafts())[0].at"), 60_000, "the time of the draft")
 		assert.Equal(t, "nowhere", browser.Get[string](ann, "await places('theirs')"))
 		assert.NotContains(t, browser.Get[string](ann, "Object.values(localStorage).join()"), "theirs")
 		ben.MustEval("await lease.release(); await hf.close(); null", nil)

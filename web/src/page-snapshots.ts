@@ -11,6 +11,7 @@ export interface PageSnapshot {
   readonly marks: number; // number of changes that the page had reported
   readonly base: string;
   readonly at: number;
+  readonly due: number; // when it is late, of performance.now(): the machine's clock may be set back
   text?: Content; // absent until the page has returned it
   readonly ready: Promise<Content>;
   left?: boolean; // the page got another text before Go got this one, which is a draft only
@@ -69,7 +70,7 @@ export class PageSnapshots {
    * is taken, unless the page may show another text by now.
    */
   #present(snapshot: PageSnapshot | undefined): PageSnapshot | undefined {
-    return snapshot?.marks === this.marks && (snapshot.text !== undefined || snapshot === this.#stood || Date.now() - snapshot.at < limitMs) ? snapshot : undefined;
+    return snapshot?.marks === this.marks && (snapshot.text !== undefined || snapshot === this.#stood || snapshot.due > performance.now()) ? snapshot : undefined;
   }
 
   /**
@@ -104,7 +105,7 @@ export class PageSnapshots {
     } catch (error) {
       text = Promise.reject(error);
     }
-    const snapshot: PageSnapshot = { draft, number: ++this.#number, marks, base, at: Date.now(), ready: Promise.resolve(text) };
+    const snapshot: PageSnapshot = { draft, number: ++this.#number, marks, base, due: performance.now() + limitMs, at: Date.now(), ready: Promise.resolve(text) };
     if (!(text instanceof Promise)) snapshot.text = text;
     snapshot.ready.then((ready) => { snapshot.text = ready; }, () => this.#forget(snapshot));
     return snapshot;
@@ -152,8 +153,8 @@ export class PageSnapshots {
     const snapshot = [...this.given, this.#stood].find((one) => one?.number === number);
     this.given = this.given.filter((one) => one.number > number);
     if (snapshot) this.#savedMarks = Math.max(this.#savedMarks, snapshot.marks);
-    this.base = generation;
     this.baseText = snapshot?.text;
+    this.base = generation;
   }
 
   /** Records that a snapshot needs no saving, because the user has discarded it. Later changes still need saving. */
