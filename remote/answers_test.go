@@ -29,7 +29,7 @@ func TestAnswersToASave(t *testing.T) {
 		"a later save": {remote.Reply{Status: 409, Error: "stale_save"}, autosave.ErrWriteFailed, "later text"},
 		"lock ended":   {remote.Reply{Status: 409, Error: "stale_token", Message: "It has ended."}, autosave.ErrStaleToken, "It has ended."},
 		"wrong":        {remote.Reply{Status: 400, Error: "invalid_request", Message: "It is wrong."}, autosave.ErrWriteFailed, "It is wrong."},
-		"busy":         {remote.Reply{Status: 503, Error: "unavailable"}, autosave.ErrWriteFailed, "tried again"},
+		"busy":         {remote.Reply{Status: 503, Error: "unavailable"}, autosave.ErrWriteFailed, "not confirmed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -140,7 +140,7 @@ func unsaved(r Reply, err error) error {
 	case r.Status == statusFull:
 		e.Code, e.Detail = autosave.CodeQuota, "the server has no room; the saved content stays"
 	case passing(r, err):
-		e.Detail, e.Err = "the server could not be told; it is tried again", unanswered(r, err)
+		e.Detail, e.Err = "the server has not confirmed the save", unanswered(r, err)
 	case r.Error == "stale_save":
 		e.Detail = "this page has saved a later text already; what it has now is saved next"
 	case notAllowed(r):

@@ -46,3 +46,21 @@ func TestEditorWithoutServer(t *testing.T) {
 	server.Start(address)
 	tab.WaitFor("$('answer').textContent === 'You write.'", browser.Limit)
 }
+
+// A page ends its AutoSave while the server is away. The error promises no further attempt of this page: the text is a draft, and the
+// next editor saves it.
+func TestDisposeWithoutServer(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	tab := server.member(t, browser.Start(t, quick), "worker", "Ann")
+	tab.MustEval(sharedEditor, nil)
+	address := server.Address()
+	server.Stop()
+	ended := browser.Get[failed](tab, "await (async () => { text = 'typed'; saver.markDirty(); return failure(saver.dispose()) })()")
+	assert.Equal(t, "write-failed", ended.Code)
+	assert.NotContains(t, ended.Message, "tried again")
+	server.Start(address)
+	tab.MustEval("text = ''; await edit(); null", nil)
+	tab.WaitFor("!saver.readOnly && text === 'typed'", browser.Limit)
+	assert.Equal(t, "typed", browser.Get[string](tab, "decoded(await saver.read('current'))"))
+}
