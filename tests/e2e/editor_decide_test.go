@@ -96,3 +96,11 @@ func TestEditorTypesAfterDecision(t *testing.T) {
 	assert.Equal(t, "Ben typed", browser.Get[string](tab, "$('text').value"))
 	tab.Quiet()
 }
+
+// On a phone the whole decision is on the screen.
+func TestEditorDecisionFitsPhone(t *testing.T) {
+	t.Parallel()
+	tab := decider(t, open(t, quick), "Ben", "Cleo")
+	tab.Resize(390, 800)
+	assert.LessOrEqual(t, browser.Get[int](tab, "document.documentElement.scrollWidth - innerWidth"), 0)
+}
