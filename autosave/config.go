@@ -25,7 +25,6 @@ const (
 	vetoLimit        = 3 * time.Second       // of Config.OnHandover
 	handoverLimit    = 10 * time.Second      // saving for a handover; taking a lock that was handed over
 	offerLimit       = 9 * time.Second       // relying on an offer, counted from the question
-	freshLimit       = time.Second           // between a question and an offer, if nothing delays them
 	draftLimit       = 2 * time.Second       // storing a draft, if the call that ends has used up its time,
 	releaseLimit     = time.Second           // and releasing the lock
 	readsAtOnce      = 2                     // calls that read; the others wait, so that saves get their turn

@@ -47,8 +47,9 @@ func TestPageThatCannotListDoesNotEdit(t *testing.T) {
 	})
 }
 
-// The offer of the page that edits the document itself is enough, although a busy page is not listed.
-func TestOfferOfTheEditorIsTakenAtOnce(t *testing.T) {
+// The offer of the page that edits the document itself is enough, although a busy page is not listed. The asker only gives another page, which
+// may have the lock by then, time to say so.
+func TestOfferOfTheEditorIsTakenSoon(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.document("a", "book")
 		a.options.Channel = silentChannel{a.options.Channel}
@@ -56,6 +57,6 @@ func TestOfferOfTheEditorIsTakenAtOnce(t *testing.T) {
 		b := w.document("b", "book").open()
 		since := time.Now()
 		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{}))
-		assert.Less(t, time.Since(since), 100*time.Millisecond)
+		assert.Less(t, time.Since(since), 500*time.Millisecond)
 	})
 }
