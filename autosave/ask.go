@@ -316,7 +316,10 @@ func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 		if withdrawn || already || s.role == loading || s.role == leaving || s.role == starting && (!steal || s.leaseDone != nil) {
 			return // its turn came without a handover, or may come: this page verifies its lease, or tries to acquire the lock already
 		}
-		s.stop()
+		leave := s.stop
+		if !steal || s.config.remoteStore() != nil {
+			leave()
+		}
 		s.enter(starting)
 		term = s.term
 		if !steal {
@@ -328,7 +331,7 @@ func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 		if !a.forced {
 			opts.Timeout = max(1, handoverLimit-time.Since(a.at)) // at least the shortest one: this page may have slept just now
 		}
-		s.acquire(opts)
+		s.acquire(opts, leave)
 	}) {
 		return s.over()
 	}
