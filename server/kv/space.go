@@ -68,9 +68,11 @@ func (s *Store) Crowded() bool {
 	if s.embedded == nil {
 		return false
 	}
-	quota := s.Space().Quota
-	return s.embedded.etcd.Server.Backend().SizeInUse() > quota+(hardQuota(quota)-quota)/2
+	return s.embedded.etcd.Server.Backend().SizeInUse() > crowdedAt(s.Space().Quota)
 }
+
+// crowdedAt is in the middle between the size at which contents are refused, and etcd's own limit. With the default quota that limit is the quota.
+func crowdedAt(quota int64) int64 { return (quota/100*fullAt + hardQuota(quota)) / 2 }
 
 // spaceMaintainer measures the space of an embedded store and frees space.
 type spaceMaintainer struct {
