@@ -223,7 +223,7 @@ func TestChannel(t *testing.T) {
 	defer stop()
 
 	sent := lock.Message{Kind: lock.HereIAm, Round: "1",
-		Holders: []lock.Holder{{Resource: "r", Mode: lock.Shared, Strategy: lock.WebLock, OwnerID: "o", OwnerName: "n", LeaseID: "l", Token: 1795223524605,
+		Holders: []lock.Holder{{Resource: "r", Mode: lock.Shared, Strategy: lock.WebLock, OwnerID: "o", OwnerName: "n", LeaseID: "l", Token: 1795223524605, TTL: 25 * time.Second,
 			Paths: [][]string{{}, {"a", "b"}}, Slots: 3, Slot: 2, Within: "i", Wants: []lock.Want{{Name: "n", Mode: lock.Shared}, {Name: "m", Mode: lock.Exclusive}}}},
 		Waiters: []lock.Waiter{{Resource: "r", Mode: lock.Exclusive, OwnerID: "w", LeaseID: "x", Held: []lock.Want{{Name: "h", Mode: lock.Shared}},
 			Awaits: []lock.Want{{Name: "a", Mode: lock.Exclusive}}}}}

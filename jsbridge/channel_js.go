@@ -58,6 +58,7 @@ func (c *Channel) Post(m lock.Message) error {
 		o.Add("holders", List(m.Holders, func(h lock.Holder) Text {
 			o := EncodeHolder(h)
 			o.Add("wants", List(h.Wants, encodeWant))
+			o.Duration("ttlMs", h.TTL)
 			return o.JSON()
 		}))
 		o.Add("waiters", List(m.Waiters, func(w lock.Waiter) Text {
@@ -187,7 +188,7 @@ func decodeHolder(h safejs.Value) lock.Holder {
 		OwnerID: Property(h, "ownerId"), OwnerName: Property(h, "ownerName"), LeaseID: Property(h, "leaseId"),
 		Token: Number(h, "token"), Since: moment(h, "since"), ExpiresAt: moment(h, "expiresAt"),
 		Paths: decodePaths(h), Slots: int(Number(h, "slots")), Slot: int(Number(h, "slot")), Within: Property(h, "within"),
-		Wants: decodeWants(h, "wants"),
+		Wants: decodeWants(h, "wants"), TTL: time.Duration(Number(h, "ttlMs")) * time.Millisecond,
 	}
 }
 

@@ -49,6 +49,7 @@ type Holder struct {
 	Token     int64
 	Since     time.Time
 	ExpiresAt time.Time
+	TTL       time.Duration // of each renewal; 0 if it is not known
 	Paths     [][]string
 	Slots     int
 	Slot      int
@@ -299,7 +300,7 @@ func (m *Manager) present() (holders []Holder, waiters []Waiter) {
 		l := h.snapshot()
 		holders = append(holders, Holder{Resource: l.Resource, Mode: l.Mode, Strategy: l.Strategy,
 			OwnerID: l.OwnerID, OwnerName: l.OwnerName, LeaseID: l.ID, Token: l.Token,
-			Since: l.AcquiredAt, ExpiresAt: l.ExpiresAt, Paths: l.Paths, Slots: l.Slots, Slot: l.Slot, Within: l.Within, Wants: h.wants})
+			Since: l.AcquiredAt, ExpiresAt: l.ExpiresAt, TTL: l.TTL, Paths: l.Paths, Slots: l.Slots, Slot: l.Slot, Within: l.Within, Wants: h.wants})
 	}
 	for _, w := range m.waiting {
 		now := w.Waiter

@@ -83,3 +83,26 @@ func TestHolderThatWakesBeforeTheStealIsNotRobbed(t *testing.T) {
 		require.NoError(t, got.lease.Release(t.Context()))
 	})
 }
+
+// The holder without a record has a longer TTL than usual. It is robbed only if it is silent for that TTL.
+func TestHolderBesideAnOldRecordIsNotRobbedWithinItsTTL(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		air, busy := locktest.NewNetwork(), new(atomic.Bool)
+		gone, _ := w.frozen(time.Second)
+		require.NoError(t, gone.Release(t.Context()))
+		w.records.OnClaim = func(lock.Record) error { return errors.New("the disk is full") }
+		const ttl = 2 * time.Minute
+		lease := w.withFallback("holder", busyChannel{air.Join(), busy}).acquire(lock.AcquireOptions{TTL: ttl, HeartbeatInterval: time.Minute})
+		waiting := w.withFallback("waiter", air.Join()).begin(t.Context(), patient)
+		w.sleep(61 * time.Second)
+		busy.Store(true) // it has just renewed its lease
+		begun := time.Since(w.start)
+		w.sleep(ttl - time.Second)
+		require.NoError(t, lease.Err())
+		got := <-waiting
+		require.NoError(t, got.err)
+		between(t, begun+ttl-10*time.Second, got.at, begun+ttl+10*time.Second)
+		assert.ErrorIs(t, lease.Err(), lock.ErrLost)
+		require.NoError(t, got.lease.Release(t.Context()))
+	})
+}

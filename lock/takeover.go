@@ -34,23 +34,24 @@ type suspect struct {
 	mute    bool          // no record was written, and nobody answers,
 	since   time.Duration // from then on
 	heard   time.Duration // when it last answered although the record had expired; 0: it never did
+	ttl     time.Duration // of the lease of which it said so; 0: not known
 }
 
 // read stores the record that a waiter has just read.
 func (s *suspect) read(r Record, now Instant) {
 	if !r.same(s.record) {
-		s.seen, s.heard = now.Mono, 0
+		s.seen, s.heard, s.ttl = now.Mono, 0, 0
 	}
 	s.record = r
 }
 
 // left is how long the record stays valid: until it expires, and at most for its TTL after it was first seen. A record
 // that expires later than that was written before the wall clock was set back. A holder that answers although the record has expired
-// has no record of its own, as on a full disk. It may have renewed its lease just before.
+// has no record of its own, as on a full disk. It may have renewed its lease since, until the next look.
 func (s *suspect) left(now Instant) time.Duration {
 	left := min(s.record.ExpiresAt.Add(expiryGrace).Sub(now.Wall), s.seen+s.record.validity()+expiryGrace-now.Mono)
 	if s.heard != 0 {
-		left = max(left, s.heard+max(DefaultTTL, s.record.validity())+expiryGrace-now.Mono)
+		left = max(left, s.heard+max(DefaultTTL, s.record.validity(), s.ttl+lookAgain)+expiryGrace-now.Mono)
 	}
 	return left
 }
@@ -129,8 +130,8 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 	case left > 0 && s.heard == 0:
 		return false, min(left, lookLimit)
 	}
-	if a.m.answers(ctx, t.key, s.record.LeaseID) {
-		s.dark, s.heard = false, now.Mono
+	if ttl, ok := a.m.answers(ctx, t.key, s.record.LeaseID); ok {
+		s.dark, s.heard, s.ttl = false, now.Mono, ttl
 		return false, lookAgain
 	}
 	if left <= 0 {
@@ -142,7 +143,7 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 // unrecorded reports whether a client that waits for a server, and therefore has no record yet, is frozen: it has not
 // answered for as long as its record would be valid.
 func (a *acquisition) unrecorded(ctx context.Context, t *target, s *suspect, now Instant) (frozen bool, again time.Duration) {
-	if a.m.answers(ctx, t.resource, "") {
+	if _, ok := a.m.answers(ctx, t.resource, ""); ok {
 		s.mute = false
 		return false, lookAgain
 	}
@@ -235,8 +236,10 @@ func (a *acquisition) stillFrozen(ctx context.Context, t *target, s suspect) boo
 	record, there, err := a.read(ctx, t, s.dark)
 	switch {
 	case s.mute && (err != nil || there),
-		!s.mute && err == nil && (!there || s.dark || !record.same(s.record) || s.left(a.m.config.Clock.Now()) > 0),
-		a.m.answers(ctx, t.key, s.record.LeaseID):
+		!s.mute && err == nil && (!there || s.dark || !record.same(s.record) || s.left(a.m.config.Clock.Now()) > 0):
+		return false
+	}
+	if _, lives := a.m.answers(ctx, t.key, s.record.LeaseID); lives {
 		return false
 	}
 	holders := a.holders(ctx, t)
@@ -293,30 +296,29 @@ func (a *acquisition) read(ctx context.Context, t *target, dark bool) (Record, b
 }
 
 // answers reports whether the owner of a lease answers, or any living owner that holds a part of the resource: a holder
-// that is gone may have left a record behind. If no owner can be asked, the owner may live.
-func (m *Manager) answers(ctx context.Context, resource, leaseID string) bool {
+// that is gone may have left a record behind. If no owner can be asked, the owner may live. It returns the TTL of the lease of which it heard.
+func (m *Manager) answers(ctx context.Context, resource, leaseID string) (ttl time.Duration, ok bool) {
 	holders, waiters := m.present()
-	if speaks(resource, leaseID, holders, waiters) {
-		return true
+	if ttl, ok = speaks(resource, leaseID, holders, waiters); ok {
+		return ttl, ok
 	}
-	answered := false
 	err := m.hear(ctx, func(a Message) (enough bool) {
-		answered = answered || speaks(resource, leaseID, a.Holders, a.Waiters)
-		return answered
+		ttl, ok = speaks(resource, leaseID, a.Holders, a.Waiters)
+		return ok
 	})
-	return answered || err != nil
+	return ttl, ok || err != nil
 }
 
-func speaks(resource, leaseID string, holders []Holder, waiters []Waiter) bool {
+func speaks(resource, leaseID string, holders []Holder, waiters []Waiter) (ttl time.Duration, ok bool) {
 	for _, h := range holders {
 		if h.LeaseID == leaseID || named(h.Wants, resource) {
-			return true
+			return h.TTL, true
 		}
 	}
 	for _, w := range waiters {
 		if w.HoldsLocal && w.Resource == resource || named(w.Held, resource) {
-			return true
+			return 0, true
 		}
 	}
-	return false
+	return 0, false
 }
