@@ -238,6 +238,7 @@ func etcdConfig(c Config, dir, socket string) *embed.Config {
 	e.MaxTxnOps = MaxOps
 	e.SnapshotCatchUpEntries = memberCatchUp
 	e.SnapshotCount, e.MaxWalFiles = snapshotCount, keptSegments
+	e.MaxSnapFiles = 0 // [spaceMaintainer.prune] removes snapshots
 	if c.Member.PeerURL == "" {
 		// In a cluster of one no heartbeat can be late, and a start waits for a random part of the election timeout.
 		// This is the lowest number of ticks that etcd accepts. Each tick costs CPU time even when idle.

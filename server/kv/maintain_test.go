@@ -115,3 +115,24 @@ func TestAQuietFullStoreIsCompactedAgain(t *testing.T) {
 	require.NoError(t, k.reclaim(t.Context(), full))
 	assert.False(t, k.alarmed())
 }
+
+// The store removes old snapshots, and etcd does not: of two that remove the same file, etcd would be the one that ends the process. The latest
+// snapshot may be incomplete, so the one before it stays, however little space is left.
+func TestOnlyTheStoreRemovesSnapshots(t *testing.T) {
+	k := newMaintainer(t, Config{}, 1<<30)
+	assert.Zero(t, k.s.embedded.etcd.Config().MaxSnapFiles)
+	folder := filepath.Join(k.dir, "member", "snap")
+	for i := range 8 {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d.snap", i)), nil, 0o600))
+	}
+	left := func(free int64) int {
+		require.NoError(t, k.prune(Space{Free: free}))
+		names, err := filepath.Glob(filepath.Join(folder, "*.snap"))
+		require.NoError(t, err)
+		assert.Equal(t, filepath.Join(folder, "7.snap"), names[len(names)-1])
+		return len(names)
+	}
+	assert.Equal(t, keptSnapshots, left(1<<40))
+	assert.Equal(t, keptSnapshots, left(-1), "the free space is unknown")
+	assert.Equal(t, 2, left(0))
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 )
@@ -38,6 +39,8 @@ const (
 	reserveName = "reserve"
 	// keptSegments is the maximum number of log segments to keep that no snapshot needs, including the current one.
 	keptSegments = 2
+	// keptSnapshots is the maximum number of snapshots to keep: as many as etcd keeps by default.
+	keptSnapshots = embed.DefaultMaxSnapshots
 )
 
 // diskReserve is the free disk space below which the server refuses contents: the next log segment with its
@@ -79,7 +82,7 @@ func (k *spaceMaintainer) hold(r Space) error {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		return errors.Join(k.drop("wal", "wal"), k.drop("snap", "snap"))
+		return k.drop("wal", "wal", 1)
 	case k.holds || r.Free < diskReserve()+reserveSize():
 		return nil
 	}
@@ -104,12 +107,22 @@ func allocated(segment string) bool {
 	return err == nil && info.Size() >= wal.SegmentSizeBytes
 }
 
-// drop removes the log segments that no snapshot needs, or all snapshots but the latest. etcd itself does this every
-// 30 s and keeps more.
-func (k *spaceMaintainer) drop(folder, suffix string) error {
+// prune removes old snapshots, almost all of them if little space is left. etcd removes none here ([etcdConfig]): it would end if one of them
+// were gone already. The one before the latest stays, because etcd may still be writing the latest.
+func (k *spaceMaintainer) prune(r Space) error {
+	keep := uint(keptSnapshots)
+	if short(r.Free) {
+		keep = 2
+	}
+	return errors.Join(k.drop("snap", "snap", keep), k.drop("snap", "snap.db", keep))
+}
+
+// drop removes the oldest files and keeps a number of them. It keeps log segments that are in use. etcd itself removes segments every 30 s and
+// keeps more.
+func (k *spaceMaintainer) drop(folder, suffix string, keep uint) error {
 	stop := make(chan struct{})
 	close(stop) // after one pass
-	done, failed := fileutil.PurgeFileWithDoneNotify(zap.NewNop(), filepath.Join(k.dir, "member", folder), suffix, 1, time.Hour, stop)
+	done, failed := fileutil.PurgeFileWithDoneNotify(zap.NewNop(), filepath.Join(k.dir, "member", folder), suffix, keep, time.Hour, stop)
 	<-done
 	select {
 	case err := <-failed:
