@@ -77,7 +77,7 @@ func (b *browser) Listen(ctx context.Context, r remote.Request, handle func(remo
 func (b *browser) ask(ctx context.Context, r remote.Request, whole *leased) (remote.Reply, error) {
 	n := b.net
 	grace, _ := r.Fields["grace_ms"].(int64)
-	holder := n.now()
+	holder := n.around(whole)
 	switch {
 	case b.visitor && whole.exact:
 		return noSession, nil
@@ -97,7 +97,7 @@ func (b *browser) ask(ctx context.Context, r remote.Request, whole *leased) (rem
 			n.notify(remote.NoticeAskEnded, q)
 			return reply, nil
 		}
-		switch now := n.now(); {
+		switch now := n.around(whole); {
 		case now == nil || now.token != q.token:
 			n.question = nil
 			whole.first = true
@@ -113,7 +113,7 @@ func (b *browser) ask(ctx context.Context, r remote.Request, whole *leased) (rem
 			return remote.Reply{Status: 408, Error: "handover_timeout"}, nil
 		}
 		accepted := q.accepted
-		if err := n.pause(ctx, min(time.Until(limit), time.Until(n.now().expires))); err != nil {
+		if err := n.pause(ctx, min(time.Until(limit), time.Until(n.around(whole).expires))); err != nil {
 			n.notify(remote.NoticeAskEnded, q)
 			return remote.Reply{}, err
 		}

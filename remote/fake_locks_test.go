@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	documents "github.com/holdfast-dev/holdfast/internal/document"
 	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/remote"
 )
@@ -79,9 +80,11 @@ func (l *leased) supersedes(other *leased) bool {
 	return l.session == other.session && (l.whole() && l.covers(other) || other.whole() && other.covers(l))
 }
 
-// wholeRequest reads a request for the lock of the document.
-func (b *browser) wholeRequest(query url.Values) *leased {
-	r := &leased{session: b.owner(), paths: [][]string{document}, mode: lock.Exclusive, ticket: query.Get("ticket"),
+// wholeRequest reads a request for the lock of the document, or of one below it.
+func (b *browser) wholeRequest(target *url.URL) *leased {
+	query := target.Query()
+	id, _, _ := strings.Cut(strings.TrimPrefix(target.Path, "/api/documents/"), "/")
+	r := &leased{session: b.owner(), paths: [][]string{append([]string{"documents"}, documents.Path(id)...)}, mode: lock.Exclusive, ticket: query.Get("ticket"),
 		fresh: query.Get("fresh") == "true", exact: query.Has("replace"),
 		passOn: query.Get("pass_on") == "true", again: true}
 	ms, _ := strconv.ParseInt(query.Get("wait_ms"), 10, 64)

@@ -126,9 +126,12 @@ func (n *internet) live() []*leased {
 var document = []string{"documents", "project"}
 
 // now returns the lock of the document, or nil.
-func (n *internet) now() *leased {
+func (n *internet) now() *leased { return n.around(&leased{paths: [][]string{document}}) }
+
+// around returns the lock of what r asks for, or of a document around it, or nil.
+func (n *internet) around(r *leased) *leased {
 	for _, l := range n.live() {
-		if slices.Equal(l.paths[0], document) && l.whole() {
+		if l.whole() && l.covers(r) {
 			return l
 		}
 	}
@@ -260,11 +263,11 @@ func (b *browser) serve(ctx context.Context, r remote.Request) (remote.Reply, er
 	case target.Path == "/api/locks":
 		return b.lock(ctx, asked(b.owner(), r.Fields))
 	case strings.HasSuffix(target.Path, "/lock/ask"):
-		return b.ask(ctx, r, b.wholeRequest(target.Query()))
+		return b.ask(ctx, r, b.wholeRequest(target))
 	case strings.HasSuffix(target.Path, "/lock/accept"), strings.HasSuffix(target.Path, "/lock/refuse"):
 		return b.reply(r), nil
 	case r.Method == "POST":
-		return b.lock(ctx, b.wholeRequest(target.Query()))
+		return b.lock(ctx, b.wholeRequest(target))
 	}
 	found := n.now()
 	if isPlace {

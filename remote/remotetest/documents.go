@@ -3,6 +3,7 @@ package remotetest
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -141,4 +142,19 @@ func testAskOwn(h *harness) {
 	reply := h.send(h.a, asking("u", time.Second))
 	h.refused(reply, 409, "left_behind")
 	require.Equal(h, []int64{free.Token}, reply.Tokens)
+}
+
+// A document may be at a path below another one. A question about it is no question about its siblings or the document around them.
+func testAskBelow(h *harness) {
+	below := func(s remote.Request) remote.Request {
+		s.Path = strings.Replace(s.Path, "/"+Document+"/", "/"+Document+"~.y/", 1)
+		return s
+	}
+	sibling := h.granted(h.a, places("x"))
+	own := h.granted(h.a, below(asking("t", time.Second)))
+	require.NotEqual(h, sibling.Token, own.Token)
+	reply := h.send(h.a, below(asking("u", time.Second)))
+	h.refused(reply, 409, "left_behind")
+	require.Equal(h, []int64{own.Token}, reply.Tokens, "the lease of the sibling stays")
+	h.refused(h.send(h.b, places("x")), 409, "acquire_denied")
 }

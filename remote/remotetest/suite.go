@@ -59,6 +59,7 @@ func RunServer(t *testing.T, within func(t *testing.T, test func(*testing.T, Wor
 		{"the holder refuses", testAskRefused},
 		{"the holder is silent", testAskSilent},
 		{"a holder that asks keeps its lock, and nobody is asked", testAskOwn},
+		{"a question about a document below asks nobody else", testAskBelow},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			within(t, func(t *testing.T, w World) {
