@@ -88,8 +88,6 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 
 // start starts etcd. With damaged files etcd panics or ends the process; start returns an error instead.
 func (e *embedded) start(c Config, settings *embed.Config) (err error) {
-	starting.Add(1)
-	defer starting.Add(-1)
 	defer func() {
 		if p := recover(); p != nil {
 			reason, ok := p.(error)
@@ -128,6 +126,9 @@ func checkDatabase(path string) (applied uint64, err error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil // a new database
 	}
+	if err == nil && info.Size() < int64(4*os.Getpagesize()) {
+		return 0, dropUnfinished(path, info.Size())
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -147,6 +148,15 @@ func checkDatabase(path string) (applied uint64, err error) {
 		return nil
 	})
 	return applied, errors.Join(err, db.Close())
+}
+
+// dropUnfinished removes a database that lacks some of its first four pages. The first start of a store leaves one on a full disk, before there
+// is a log.
+func dropUnfinished(path string, size int64) error {
+	if _, err := os.Stat(filepath.Join(filepath.Dir(path), "..", "wal")); !errors.Is(err, os.ErrNotExist) {
+		return errors.Join(err, fmt.Errorf("member/snap/db has only %d bytes", size))
+	}
+	return os.Remove(path)
 }
 
 func (e *embedded) keepSpace(s *Store, dir string, c Config) {

@@ -3,6 +3,7 @@
 package kv_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,3 +85,46 @@ func TestStartThatTheSystemRefuses(t *testing.T) {
 		})
 	}
 }
+
+// Not even a new database has space. etcd notices it in a goroutine of its own, so the process ends with a sentence. With space, it starts.
+func TestFirstStartOnAFullDisk(t *testing.T) {
+	if dir := os.Getenv(startOn); dir != "" {
+		_, err := kv.Open(t.Context(), kv.Config{DataDir: dir})
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	kv.SetSizes(t, 4<<20, 6<<20, 50)
+	for _, left := range []int64{0, 8 << 10, 40 << 10, 1 << 20} {
+		t.Run(fmt.Sprint(left), func(t *testing.T) {
+			dir := small(t, 64)
+			config := kv.Config{DataDir: filepath.Join(dir, "d")}
+			require.NoError(t, os.Mkdir(config.DataDir, 0o700))
+			rest := filepath.Join(dir, "rest")
+			fill(t, rest, left)
+			start := exec.Command(os.Args[0], "-test.run=^TestFirstStartOnAFullDisk$")
+			start.Env = append(os.Environ(), startOn+"="+config.DataDir)
+			said, err := start.CombinedOutput()
+			require.ErrorAs(t, err, new(*exec.ExitError))
+			assert.Contains(t, string(said), syscall.ENOSPC.Error())
+			assert.NotContains(t, string(said), "goroutine", "a stack trace")
+			require.NoError(t, os.Remove(rest))
+			s, err := kv.Open(t.Context(), config)
+			require.NoError(t, err)
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+// A database that has lost its bytes is damaged, although the system has its own words for what is wrong with the file.
+func TestEmptyDatabaseIsDamaged(t *testing.T) {
+	config := kv.Config{DataDir: t.TempDir()}
+	s, err := kv.Open(t.Context(), config)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	require.NoError(t, os.Truncate(filepath.Join(config.DataDir, "member", "snap", "db"), 0))
+	_, err = kv.Open(t.Context(), config)
+	assert.ErrorContains(t, err, "damaged")
+}
+
+// startOn is the variable of a process that opens a store.
+const startOn = "HOLDFAST_TEST_START_ON"

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -21,13 +22,26 @@ func zapOver(log *slog.Logger, quiet, broken *atomic.Bool) *zap.Logger {
 	return zap.New(slogCore{log.With("part", "etcd"), quiet}, zap.WithFatalHook(end), zap.WithPanicHook(panics{end}))
 }
 
-// fatal handles an error for which etcd would end the process. While a store starts, it panics and Open returns an
-// error. Later it ends the process with one sentence. Acknowledged writes are on disk. A store that did not open because
+// fatal handles an error for which etcd would end the process. In a call that starts a store, it panics and the call returns an
+// error. Elsewhere it ends the process with one sentence. Acknowledged writes are on disk. A store that did not open because
 // its log is damaged may still run in part, and what happens to it no longer matters.
 type fatal struct{ broken *atomic.Bool }
 
-// starting counts the stores that are currently starting.
-var starting atomic.Int32
+// isRecovered reports whether this goroutine runs in a call that starts a store, and that recovers from a panic. etcd opens the database in a
+// goroutine of its own, in which a panic would end the process with a stack trace.
+func isRecovered() bool {
+	var stack [100]uintptr
+	frames := runtime.CallersFrames(stack[:runtime.Callers(1, stack[:])])
+	for {
+		frame, more := frames.Next()
+		if strings.HasSuffix(frame.Function, "/kv.(*embedded).start") || strings.HasSuffix(frame.Function, "/kv.(*Restoration).Store") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
 
 func (f fatal) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 	if f.broken != nil && f.broken.Load() {
@@ -37,7 +51,7 @@ func (f fatal) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 	for _, err := range errorsIn(fields) {
 		reason = fmt.Errorf("%w: %w", reason, err)
 	}
-	if starting.Load() > 0 {
+	if isRecovered() {
 		panic(reason)
 	}
 	fmt.Fprintf(os.Stderr, "holdfast: the store cannot continue: %v; acknowledged changes are kept; fix the cause and start again\n", reason)
@@ -49,7 +63,7 @@ func (f fatal) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 type panics struct{ end fatal }
 
 func (p panics) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
-	if starting.Load() > 0 || isRefusal(errors.Join(errorsIn(fields)...)) {
+	if isRecovered() || isRefusal(errors.Join(errorsIn(fields)...)) {
 		p.end.OnWrite(e, fields)
 	}
 	panic(e.Message)

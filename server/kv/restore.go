@@ -69,8 +69,6 @@ func checkUnmarked(dir string) error {
 // Store restores the store from a file in the format of [Store.Snapshot]. The revision of the restored store is that
 // of the snapshot plus bump, and its history is compacted. The store is a cluster of one.
 func (r *Restoration) Store(file string, bump uint64) (err error) {
-	starting.Add(1)
-	defer starting.Add(-1)
 	defer func() {
 		if p := recover(); p != nil { // etcd panics on some damaged databases
 			err = fmt.Errorf("the copy of the store is damaged: %v", p)
