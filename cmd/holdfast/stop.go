@@ -50,12 +50,13 @@ func drain(ctx context.Context, c server.Config, service *server.Server) time.Du
 	return long
 }
 
-// storeShare is the part of a graceful stop that remains for closing the store.
+// storeShare is the part of a graceful stop that at least remains for closing the store.
 const storeShare = 5
 
 // stop closes the sockets, lets running requests end, cuts off those that do not end, and closes the store. A store that does not close, because
 // the other members that it waits for stop too, ends with the process, as in a crash.
 func stop(ctx context.Context, httpServer *http.Server, service *server.Server, limit time.Duration, log *slog.Logger) error {
+	end := time.After(limit)
 	ctx, cancel := context.WithTimeout(ctx, limit-limit/storeShare)
 	defer cancel()
 	go service.Drain(ctx)
@@ -68,7 +69,7 @@ func stop(ctx context.Context, httpServer *http.Server, service *server.Server, 
 	select {
 	case err := <-closed:
 		return err
-	case <-time.After(limit / storeShare):
+	case <-end:
 		log.Warn("the store did not close in time; acknowledged changes are kept")
 		return nil
 	}
