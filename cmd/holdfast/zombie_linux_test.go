@@ -15,7 +15,7 @@ func TestLostLockDoesNotWaitForTheDead(t *testing.T) {
 	_, as := serveUsers(t)
 	marker := fileIn(t, "marker")
 	script := `trap "" TERM; (sleep 120 & touch "$0"; exec setsid sleep 120) </dev/null >/dev/null 2>&1 & while :; do sleep 0.05; done`
-	cmd, _, stderr := as("ann").start("", "lock", "plan", "--grace", "200ms", "--ttl", "1s", "--", "sh", "-c", script, marker)
+	cmd, _, stderr := as("ann").start("", "lock", "plan", "--grace", "200ms", "--ttl", "15s", "--", "sh", "-c", script, marker)
 	require.Eventually(t, exists(marker), soon, 10*time.Millisecond)
 	require.Equal(t, 0, as("root").run("", "break", "plan", "--reason", "maintenance").code)
 	assert.Equal(t, exitLost, ended(t, cmd), stderr.String())
