@@ -38,12 +38,13 @@ func (a *ask) hear(m Message) {
 	}
 }
 
-// stillOffers reports whether the editor with that lease, which has just answered, still offers the lock. It may be closed by now, and
-// another page may edit that was not asked. The look is short, unless nobody edits or the editor is slow to give its name.
-func (s *Saver) stillOffers(ctx context.Context, lease string) bool {
+// stillOffers reports whether the editor that has just answered still offers the lock. It may be closed by now, and another page may edit that
+// was not asked. If the look shows a page that was asked, that one edited before: its lock excludes the one that is offered. The look is short,
+// unless nobody edits or the editor is slow to give its name.
+func (s *Saver) stillOffers(ctx context.Context, a *ask) bool {
 	for _, limit := range []time.Duration{inspectLimit, lateInspectLimit} {
 		editors := s.config.editors(ctx, limit)
-		if slices.ContainsFunc(editors, func(h lock.Holder) bool { return h.LeaseID != "" && h.LeaseID != lease }) {
+		if slices.ContainsFunc(editors, func(h lock.Holder) bool { _, asked := a.pages[h.LeaseID]; return h.LeaseID != "" && !asked }) {
 			return false
 		}
 		if len(editors) > 0 && editors[0].LeaseID != "" { // those without a name come first
@@ -249,7 +250,7 @@ func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.T
 			return s.again(a, m.Detail, a.grace, timer)
 		}
 		a.pages[m.Detail] = promise{true, until}
-		if len(m.Document) <= len(s.config.document()) && s.stillOffers(ctx, m.Detail) && time.Until(until) > 0 { // otherwise there may be more editors
+		if len(m.Document) <= len(s.config.document()) && s.stillOffers(ctx, a) && time.Until(until) > 0 { // otherwise there may be more editors
 			return true, s.take(ctx, a, true)
 		}
 		return s.takeOffered(ctx, a, timer)
