@@ -317,10 +317,7 @@ func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 		if withdrawn || already || s.role == loading || s.role == leaving || s.role == starting && (!steal || s.leaseDone != nil) {
 			return // its turn came without a handover, or may come: this page verifies its lease, or tries to acquire the lock already
 		}
-		leave := s.stop
-		if !steal || s.config.remoteStore() != nil {
-			leave()
-		}
+		s.stop()
 		s.enter(starting)
 		term = s.term
 		if !steal {
@@ -332,7 +329,7 @@ func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 		if !a.forced {
 			opts.Timeout = max(1, handoverLimit-time.Since(a.at)) // at least the shortest one: this page may have slept just now
 		}
-		s.acquire(opts, leave)
+		s.acquire(opts)
 	}) {
 		return s.over()
 	}

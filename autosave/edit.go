@@ -48,16 +48,14 @@ func (s *Saver) acquireAgain() {
 func (s *Saver) acquireFree() {
 	opts := s.config.Lock
 	opts.IfAvailable, opts.Timeout, opts.Steal = true, lock.NoWait, false
-	s.acquire(opts, func() {})
+	s.acquire(opts)
 }
 
-// acquire asks for the lock once, and then calls leave to leave the queue: a page that waits behind this one must not be granted what
-// this one is about to steal. The answer makes this page the editor or a viewer.
-func (s *Saver) acquire(opts lock.AcquireOptions, leave func()) {
+// acquire asks for the lock once. The answer makes this page the editor or a viewer.
+func (s *Saver) acquire(opts lock.AcquireOptions) {
 	opts.After = s.after
 	s.background(func(ctx context.Context, step func(func()) bool) {
 		lease, err := s.config.Locks.Acquire(ctx, opts)
-		leave()
 		switch {
 		case err != nil:
 			step(func() { s.readonly(lock.ReasonAcquireFailed, err) })
