@@ -1,8 +1,6 @@
 package locks
 
 import (
-	"context"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,15 +58,8 @@ func TestTwoHeartbeatsOfOneLease(t *testing.T) {
 // knows only what is stored, does not end the lease before the time that its holder received.
 func TestALateHeartbeatShortensNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var late atomic.Bool
-		arrived := make(chan struct{})
 		m := memory.New()
-		store := m.Client(func(_ context.Context, request string) (before, after error) {
-			if request == "txn" && late.CompareAndSwap(true, false) {
-				before = &memory.Late{After: 10 * time.Second, Done: func() { close(arrived) }}
-			}
-			return before, nil
-		})
+		store, late, arrived := delaying(m)
 		table := openOver(t, store)
 		lease, _ := leased(t, table, "ann", 30*time.Second)
 		time.Sleep(time.Second)

@@ -1,8 +1,6 @@
 package locks
 
 import (
-	"context"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,15 +35,8 @@ func TestALateReleaseEndsNoLeaseThatWasExtended(t *testing.T) {
 }
 
 func releaseLate(t *testing.T, waits bool, extend func(*Table, Request, Lease) error) {
-	var late atomic.Bool
-	arrived := make(chan struct{})
 	m := memory.New()
-	store := m.Client(func(_ context.Context, request string) (before, after error) {
-		if request == "txn" && late.CompareAndSwap(true, false) {
-			before = &memory.Late{After: 10 * time.Second, Done: func() { close(arrived) }}
-		}
-		return before, nil
-	})
+	store, late, arrived := delaying(m)
 	table := openOver(t, store)
 	r := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: 30 * time.Second, Again: true}
 	lease, err := table.Acquire(t.Context(), r)
