@@ -16,8 +16,23 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// tableIsOpen reports whether somebody has the table open.
-func tableIsOpen(t *testing.T, dir *Dir) bool {
+// still makes sure that c makes no step until the returned function is called. A client also looks at the table by itself, and has
+// the file open while it does.
+func still(t *testing.T, c *FileLocks) func() {
+	t.Helper()
+	require.True(t, c.steps.turn.take(t.Context()))
+	return c.steps.turn.give
+}
+
+// tableIsOpen reports whether somebody has the table of c open, between two steps of c.
+func tableIsOpen(t *testing.T, c *FileLocks) bool {
+	t.Helper()
+	defer still(t, c)()
+	return fileIsOpen(t, c.steps.file.dir)
+}
+
+// fileIsOpen reports whether somebody has the table in dir open.
+func fileIsOpen(t *testing.T, dir *Dir) bool {
 	t.Helper()
 	file, err := dir.file(t.Context(), lockFile, false)
 	require.NoError(t, err)
@@ -37,7 +52,7 @@ func makeStep(t *testing.T, c *FileLocks) {
 func keepingClient(t *testing.T, root string) *FileLocks {
 	c := newClient(t, root)
 	if !helped() {
-		c.steps.file.tables = made("tables.js", "new module.Tables(1e9)")
+		c.steps.file.tables = made("tables.js", "new module.Tables(1e9, 1e9)")
 	}
 	return c
 }
@@ -49,16 +64,16 @@ func TestTableStaysOpen(t *testing.T) {
 	kept := false
 	for end := time.Now().Add(5 * time.Second); !kept && time.Now().Before(end); {
 		makeStep(t, c)
-		kept = tableIsOpen(t, c.steps.file.dir)
+		kept = tableIsOpen(t, c)
 	}
 	assert.True(t, kept)
-	require.Eventually(t, func() bool { return !tableIsOpen(t, c.steps.file.dir) }, 5*time.Second, 10*time.Millisecond, "the file stays open for ever")
+	require.Eventually(t, func() bool { return !tableIsOpen(t, c) }, 5*time.Second, 10*time.Millisecond, "the file stays open for ever")
 
 	require.NoError(t, c.steps.visit(t.Context(), func(s *session) error {
 		s.changed, s.notify = true, []string{"somebody"}
 		return nil
 	}))
-	assert.False(t, tableIsOpen(t, c.steps.file.dir))
+	assert.False(t, tableIsOpen(t, c))
 }
 
 // A client whose request waits for its own lock keeps the table open, as it makes the next step itself. It does not keep the table while it
@@ -70,12 +85,16 @@ func TestTableStaysOpenForTheNextHolder(t *testing.T) {
 	request := func(c *FileLocks, waiters int) {
 		go func() { granted <- must(c.Request(context.Background(), want("x"))) }()
 		inLine(t, c, waiters)
-		makeStep(t, c)
 	}
 	request(holder, 1)
-	assert.True(t, tableIsOpen(t, holder.steps.file.dir))
+	makeStep(t, holder)
+	assert.True(t, tableIsOpen(t, holder))
+
 	request(waiter, 2)
-	assert.False(t, tableIsOpen(t, holder.steps.file.dir))
+	proceed := still(t, holder) // it would ask the waiter for the file
+	makeStep(t, waiter)
+	assert.False(t, tableIsOpen(t, waiter))
+	proceed()
 	free(t, held)
 	free(t, <-granted)
 	free(t, <-granted)
@@ -85,14 +104,14 @@ func TestTableStaysOpenForTheNextHolder(t *testing.T) {
 func TestHiddenPageClosesTable(t *testing.T) {
 	c := keepingClient(t, newRoot())
 	makeStep(t, c)
-	require.True(t, tableIsOpen(t, c.steps.file.dir))
+	require.True(t, tableIsOpen(t, c))
 	must(c.steps.file.tables.Call("keep", false))
-	assert.False(t, tableIsOpen(t, c.steps.file.dir))
+	assert.False(t, tableIsOpen(t, c))
 	makeStep(t, c)
-	assert.False(t, tableIsOpen(t, c.steps.file.dir))
+	assert.False(t, tableIsOpen(t, c))
 	must(c.steps.file.tables.Call("keep", true))
 	makeStep(t, c)
-	assert.True(t, tableIsOpen(t, c.steps.file.dir))
+	assert.True(t, tableIsOpen(t, c))
 }
 
 // Others write each time that a hidden page has decided on the content before. The page decides in the end, so that it can
@@ -109,14 +128,14 @@ func TestHiddenPageIsNotOvertakenForEver(t *testing.T) {
 		if step != "decided" {
 			return
 		}
-		if decided++; decided < 10 && !tableIsOpen(t, c.steps.file.dir) {
+		if decided++; decided < 10 && !fileIsOpen(t, c.steps.file.dir) {
 			makeStep(t, other)
 		}
 	}
 	makeStep(t, c)
 	c.steps.hook = nil
 	assert.Less(t, decided, 10)
-	assert.False(t, tableIsOpen(t, c.steps.file.dir))
+	assert.False(t, tableIsOpen(t, c))
 }
 
 // A page decides slowly, because its thread is busy, and another client writes each time that it may. The page decides in
@@ -228,7 +247,7 @@ func TestRemovedTableIsNotClosed(t *testing.T) {
 	replace(t, prototype("FileSystemFileHandle"), "getFile", "return async function () { argument.n++; throw new DOMException('planted', 'NotFoundError') }", asked)
 	looks := func(n int) bool { return must(must(asked.Get("n")).Int()) >= n }
 	require.Eventually(t, func() bool { return looks(1) }, prompt, time.Millisecond)
-	assert.True(t, tableIsOpen(t, dir))
+	assert.True(t, fileIsOpen(t, dir))
 
 	next, err := NewDir(newRoot())
 	require.NoError(t, err)
@@ -243,7 +262,7 @@ func TestRemovedTableIsNotClosed(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assert.True(t, looks(2))
-	assert.True(t, tableIsOpen(t, dir))
+	assert.True(t, fileIsOpen(t, dir))
 }
 
 // counting returns a function that reports how often a file was opened since.
