@@ -21,6 +21,23 @@ if (globalThis.FileSystemFileHandle?.prototype.createSyncAccessHandle) {
 	}
 }`
 
+// gated gives workers openNothing, which waits until no handle is on its way to the worker, and lets the worker ask for none until
+// openAgain. A client also looks at the table by itself; see TestFrozenWhileAHandleIsOnItsWay.
+const gated = `
+if (globalThis.FileSystemFileHandle?.prototype.createSyncAccessHandle) {
+	const open = FileSystemFileHandle.prototype.createSyncAccessHandle
+	let underWay = 0, allowed = Promise.resolve()
+	globalThis.openNothing = async () => {
+		allowed = new Promise(done => globalThis.openAgain = done)
+		while (underWay > 0) await new Promise(done => setTimeout(done))
+	}
+	FileSystemFileHandle.prototype.createSyncAccessHandle = async function (...args) {
+		await allowed
+		underWay++
+		try { return await open.apply(this, args) } finally { underWay-- }
+	}
+}`
+
 // A page that takes one lock after the other keeps the file of locks open meanwhile. A hidden page does not, because
 // it may be frozen.
 func TestAPageKeepsTheFileOfLocks(t *testing.T) {
@@ -59,7 +76,7 @@ func TestAPageKeepsTheFileOfLocks(t *testing.T) {
 // locks.
 func TestACachedPageDoesNotKeepTheFileOfLocks(t *testing.T) {
 	t.Parallel()
-	w := world{browser.Start(t, whole), browser.Serve(t, served(t, withoutWebLocks))}
+	w := world{browser.Start(t, whole), browser.Serve(t, served(t, withoutWebLocks+gated))}
 	eachHost(t, func(t *testing.T, host string) {
 		options := filesAt(host, "asleep-"+host, "")
 		other := w.tab(t, "")
@@ -68,6 +85,7 @@ func TestACachedPageDoesNotKeepTheFileOfLocks(t *testing.T) {
 			keeping := w.Open(t, w.URL("/blank"))
 			begin(keeping, "")
 			keeping.MustEval(withoutWebLocks+"await start("+options+"); for (let i = 0; i < 20; i++) await hf.locks.request('x', () => {}); null", nil)
+			keeping.EachWorkerEval("await openNothing()")
 			keeping.Navigate(w.URL("/blank?elsewhere"))
 			took := browser.Get[float64](other, `await (async () => {
 				const begun = now()
@@ -99,7 +117,7 @@ const busy = `
 func TestAFrozenPageDoesNotKeepTheFileOfLocks(t *testing.T) {
 	t.Parallel()
 	eachHostAtOnce(t, func(t *testing.T, host string) {
-		w := world{browser.Start(t, whole), browser.Serve(t, served(t, withoutWebLocks))} // only one tab of a browser is visible
+		w := world{browser.Start(t, whole), browser.Serve(t, served(t, withoutWebLocks+gated))} // only one tab of a browser is visible
 		options := filesAt(host, "frozen-"+host, "")
 		var tabs [2]*browser.Tab
 		for i := range tabs {
@@ -135,7 +153,7 @@ func freezesBetweenSteps(t *testing.T, keeping, other *browser.Tab) {
 	t.Helper()
 	keeping.MustEval("stop = true; await ended; null", nil)
 	keeping.Hide()
-	keeping.MustEval("await hf.locks.query(); null", nil) // no step is under way afterwards: see TestFrozenWhileAHandleIsOnItsWay
+	keeping.EachWorkerEval("await openNothing()")
 	keeping.Freeze()
 	took := browser.Get[float64](other, `await (async () => {
 		const begun = now()
@@ -144,6 +162,7 @@ func freezesBetweenSteps(t *testing.T, keeping, other *browser.Tab) {
 	})()`)
 	t.Logf("beside a frozen page, another one waits %.1f ms", took)
 	keeping.Resume()
+	keeping.EachWorkerEval("openAgain()")
 	keeping.Show()
 	keeping.MustEval(busy, nil)
 }
