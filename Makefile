@@ -10,7 +10,7 @@ OPFS_TEST = cd opfs && ../.cache/wasmworker ../.cache/opfs.wasm -test.timeout 10
 
 # The Wasm tests run side by side, each in a browser of its own. They wait for the disk and for time to pass, so one alone would leave half
 # of two cores idle.
-WASM_TESTS := test-opfs-store test-opfs-faults test-opfs-helped test-opfs test-js
+WASM_TESTS := test-opfs test-opfs-store test-opfs-faults test-opfs-helped test-js
 
 # The npm packages of the tests. They are installed while other targets compute.
 NPM := web/node_modules/.package-lock.json tests/docs/editors/node_modules/.package-lock.json \
@@ -60,10 +60,11 @@ clean: ## remove the files that the other targets made
 check: ## in less than a minute, check what changed since main: format, lint, types, native tests; BASE= names another commit
 	@tools/check
 
-# Most targets of the second step wait for the disk and for time to pass, so five run at once. The end-to-end tests keep both cores busy alone.
+# Most targets of the second step wait for the disk and for time to pass, so five run at once, the longest ones first: make runs a target
+# once although it is named twice. The end-to-end tests keep both cores busy alone.
 test: ## check everything; installs the programs it needs; MORE= names targets to run before the end-to-end tests
 	$(MAKE) -j2 --output-sync=target tools linter
-	$(MAKE) -j5 --output-sync=target build $(NPM) typecheck test-native $(WASM_TESTS) test-docs lint test-simulation $(MORE)
+	$(MAKE) -j5 --output-sync=target build $(NPM) test-opfs test-docs test-native typecheck $(WASM_TESTS) lint test-simulation $(MORE)
 	$(MAKE) test-e2e
 
 # They read the site that the server serves, which must not change meanwhile.
