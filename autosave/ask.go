@@ -51,7 +51,7 @@ func (s *Saver) stillOffers(ctx context.Context, a *ask) bool {
 			break
 		}
 	}
-	return true
+	return len(a.answers) == 0
 }
 
 // withdraw ends this page's request for the lock, because the page is suspended.
@@ -249,16 +249,18 @@ func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.T
 			// The offer may have expired while this page slept: ask again. A page that still offers the lock repeats its offer.
 			return s.again(a, m.Detail, a.grace, timer)
 		}
-		a.pages[m.Detail] = promise{true, until}
+		a.offers(m, until)
 		if len(m.Document) <= len(s.config.document()) && s.stillOffers(ctx, a) && time.Until(until) > 0 { // otherwise there may be more editors
 			return true, s.take(ctx, a, true)
 		}
 		return s.takeOffered(ctx, a, timer)
 	case EditLeft:
+		a.moved(m)
 		if s.config.NoStandby { // otherwise its turn comes without a handover, or the turn of another page, which is then asked
 			return s.tryFree(ctx, a)
 		}
 	case Edits:
+		a.moved(m)
 		return s.again(a, m.Holder.LeaseID, a.grace, timer)
 	}
 	return false, nil

@@ -10,6 +10,34 @@ import (
 type promise struct {
 	granted bool
 	until   time.Time // until then its offer is valid, or it has time to answer
+	names   string    // the document that it offers, after a slash; "" if the editor of that document is another one by now
+}
+
+// offers records an offer.
+func (a *ask) offers(m Message, until time.Time) {
+	a.pages[m.Detail] = promise{true, until, "/" + m.Document}
+}
+
+// moved records that a document has another editor than the one that has offered it, or none.
+func (a *ask) moved(m Message) {
+	for lease, p := range a.pages {
+		if lease != m.Holder.LeaseID && p.names == "/"+m.Document {
+			p.names = ""
+			a.pages[lease] = p
+		}
+	}
+}
+
+// leaseOf returns the lease of an editor. An editor without a name has the one that is offered for the document that it keeps.
+func (a *ask) leaseOf(h lock.Holder) string {
+	if h.LeaseID == "" {
+		for lease, p := range a.pages {
+			if p.names == "/"+h.Excludes && time.Until(p.until) > 0 {
+				return lease
+			}
+		}
+	}
+	return h.LeaseID
 }
 
 // give gives an editor time to answer, unless it has offered the lock.
@@ -27,8 +55,9 @@ func (a *ask) weigh(editors []lock.Holder) (pause time.Duration, offered, again 
 	offered = len(editors) > 0
 	var leases []string
 	for _, h := range editors {
-		leases = append(leases, h.LeaseID)
-		if h.LeaseID == "" {
+		own := a.leaseOf(h)
+		leases = append(leases, own)
+		if own == "" {
 			for lease := range a.pages {
 				leases = append(leases, lease)
 			}
