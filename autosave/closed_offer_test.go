@@ -98,3 +98,18 @@ func TestOfferOfAClosedEditorCountsNotForABusySuccessor(t *testing.T) {
 		w.sleep(time.Second)
 	})
 }
+
+// A page took the lock from an editor around its document, and keeps that document too. It is too busy to say so in time. Its offer counts for
+// both.
+func TestOfferOfABusyEditorThatKeepsMoreCounts(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		w.document("a", "book").open()
+		b := w.document("b", "book/1")
+		b.options.Channel = silentChannel{b.options.Channel}
+		b.open()
+		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{}))
+		c := w.document("c", "").open()
+		require.NoError(t, c.RequestEdit(t.Context(), autosave.EditOptions{}))
+		assert.False(t, c.ReadOnly())
+	})
+}

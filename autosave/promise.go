@@ -1,6 +1,7 @@
 package autosave
 
 import (
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/lock"
@@ -28,11 +29,12 @@ func (a *ask) moved(m Message) {
 	}
 }
 
-// leaseOf returns the lease of an editor. An editor without a name has the one that is offered for the document that it keeps.
+// leaseOf returns the lease of an editor. An editor without a name has the one that is offered for the document that it keeps, or for one around
+// that.
 func (a *ask) leaseOf(h lock.Holder) string {
 	if h.LeaseID == "" {
 		for lease, p := range a.pages {
-			if p.names == "/"+h.Excludes && time.Until(p.until) > 0 {
+			if p.names != "" && strings.HasPrefix("/"+h.Excludes+"/", p.names+"/") && time.Until(p.until) > 0 {
 				return lease
 			}
 		}
