@@ -367,11 +367,11 @@ async function read(response) {
     etag: headers.get("ETag") ?? "", savedAt: instant(headers.get("Holdfast-Saved-At")), save: headers.get("Holdfast-Save") ?? "", token: Number(headers.get("Holdfast-Token")),
   };
   if (!headers.get("Content-Type")?.startsWith("application/json")) return { ...reply, body: new Uint8Array(await response.arrayBuffer()) };
-  const { error = "", message = "", reason = "", token = 0, locked_at, expires_at, saved_at, etag = "", lease_id = "", slot = 0, ticket = "", tokens, holders, ...one } = await response.json();
+  const { error = "", message = "", reason = "", token = 0, locked_at, expires_at, saved_at, etag = "", lease_id = "", slot = 0, ticket = "", tokens, paths, holders, ...one } = await response.json();
   const { holder_name = "", is_my_lock, is_mine = is_my_lock } = holders?.[0] ?? one;
   return {
     ...reply, error: `${error}`, message: `${message}`, reason: `${reason}`, token: Number(token), etag: `${etag}`, lease: `${lease_id}`, slot: Number(slot),
-    ticket: `${ticket}`, ...(Array.isArray(tokens) && { tokens: tokens.map(Number) }),
+    ticket: `${ticket}`, tokens, paths,
     holderName: `${holder_name}`, mine: is_mine === true,
     lockedAt: instant(locked_at), expiresAt: instant(expires_at), savedAt: instant(saved_at),
   };

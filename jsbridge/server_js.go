@@ -87,7 +87,7 @@ func readReply(v safejs.Value) (remote.Reply, error) {
 		RetryAfter: time.Duration(number("retryAfter")) * time.Millisecond,
 		Token:      number("token"), LockedAt: instant("lockedAt"), ExpiresAt: instant("expiresAt"), SavedAt: instant("savedAt"),
 		Lease: text("lease"), Slot: int(number("slot")), HolderName: text("holderName"), Mine: own, ETag: text("etag"),
-		Save: remote.ParseSave(text("save")), Reason: text("reason"), Ticket: text("ticket"), Tokens: tokens,
+		Save: remote.ParseSave(text("save")), Reason: text("reason"), Ticket: text("ticket"), Tokens: tokens, Paths: decodePaths(v),
 	}
 	if body, err := v.Get("body"); err == nil && !body.IsUndefined() {
 		reply.Body, err = Bytes(body)

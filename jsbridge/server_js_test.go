@@ -47,11 +47,11 @@ func TestServerReads(t *testing.T) {
 	noLeaks(t)
 	server := jsbridge.NewServer("")
 	answering(t, `async () => Response.json({ token: 1795223524605, locked_at: "2026-11-21T10:00:00.250Z", expires_at: "2026-11-21T10:00:30.250Z",
-		saved_at: "2026-11-21T10:00:01.000Z", holder_name: "Ann", is_my_lock: true, etag: '"x"' }, { status: 409, headers: { "Retry-After": "3" } })`)
+		saved_at: "2026-11-21T10:00:01.000Z", holder_name: "Ann", is_my_lock: true, paths: [["documents", "plan", "a/b"]], etag: '"x"' }, { status: 409, headers: { "Retry-After": "3" } })`)
 	reply, err := server.Send(t.Context(), remote.Request{Method: "POST"})
 	require.NoError(t, err)
 	at := time.Date(2026, 11, 21, 10, 0, 0, 250e6, time.UTC)
-	assert.Equal(t, remote.Reply{Status: 409, RetryAfter: 3 * time.Second, Token: 1795223524605, HolderName: "Ann", Mine: true, ETag: `"x"`,
+	assert.Equal(t, remote.Reply{Status: 409, RetryAfter: 3 * time.Second, Token: 1795223524605, HolderName: "Ann", Mine: true, Paths: [][]string{{"documents", "plan", "a/b"}}, ETag: `"x"`,
 		LockedAt: at.Local(), ExpiresAt: at.Add(30 * time.Second).Local(), SavedAt: at.Add(750 * time.Millisecond).Local()}, reply)
 
 	answering(t, `async () => Response.json({ lease_id: "x.y", slot: 2, ticket: "t", tokens: [1795223524605, 7], holders: [{ holder_name: "Ben", is_mine: true }, { holder_name: "Cat" }] }, { status: 408 })`)
@@ -71,7 +71,7 @@ func TestServerReads(t *testing.T) {
 	assert.Equal(t, remote.Reply{Status: 503, RetryAfter: 30 * time.Second}, reply)
 
 	// Another server may answer at that address.
-	for _, body := range []string{`null`, `[]`, `{"token": "x", "error": {}, "locked_at": 7}`, `{"token": null}`, `{"holders": [null]}`, `{"tokens": [{}, "x", null]}`, `{`} {
+	for _, body := range []string{`null`, `[]`, `{"token": "x", "error": {}, "locked_at": 7}`, `{"token": null}`, `{"holders": [null]}`, `{"tokens": [{}, "x", null]}`, `{"tokens": 7}`, `{"tokens": null}`, `{"paths": null}`, `{"paths": [{}, "x", [7, null]]}`, `{`} {
 		answering(t, `async () => new Response(`+"`"+body+"`"+`, { headers: { "Content-Type": "application/json" } })`)
 		reply, err := server.Send(t.Context(), remote.Request{Method: "GET"})
 		if err == nil {

@@ -173,7 +173,7 @@ func TestRequestToAnotherMachineIsGivenUp(t *testing.T) {
 		sleep(30 * time.Second)
 		assert.False(t, a.State().ReadOnly)
 		n.mu.Lock()
-		assert.Nil(t, n.question)
+		assert.Empty(t, n.questions)
 		n.mu.Unlock()
 
 		done := make(chan error, 1)

@@ -3,26 +3,36 @@ package remote_test
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	documents "github.com/holdfast-dev/holdfast/internal/document"
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
-// inquiry is a question to the holder of the document, as the server stores it.
+// inquiry is a question to the holder of a lock, as the server stores it.
 type inquiry struct {
 	id                      string
+	document                string // whose events and answers it is among
 	token                   int64
-	by                      string
+	by, ticket              string
 	accepted, refused, busy bool
 	reason                  string
+	request                 *leased // waits before all others
+}
+
+// heard is a notice to those that listen to the events of a document.
+type heard struct {
+	document string
+	remote.Notice
 }
 
 // notify notifies all listeners. It is called with the mutex held.
 func (n *internet) notify(kind string, q *inquiry) {
 	n.token++
-	n.notices = append(n.notices, remote.Notice{Type: kind, Revision: n.token, Token: q.token, Ask: q.id, HolderName: "tab " + q.by})
+	n.notices = append(n.notices, heard{q.document, remote.Notice{Type: kind, Revision: n.token, Token: q.token, Ask: q.id, HolderName: "tab " + q.by}})
 	n.change()
 }
 
@@ -50,10 +60,10 @@ func (b *browser) Listen(ctx context.Context, r remote.Request, handle func(remo
 			return errOffline
 		}
 		for i := 0; i < len(n.notices); i++ { // more may arrive while one is handled
-			if notice := n.notices[i]; notice.Revision > after {
+			if notice := n.notices[i]; notice.document == documentIn(target) && notice.Revision > after {
 				after = notice.Revision
 				n.mu.Unlock()
-				handle(notice)
+				handle(notice.Notice)
 				n.mu.Lock()
 			}
 		}
@@ -73,49 +83,100 @@ func (b *browser) Listen(ctx context.Context, r remote.Request, handle func(remo
 	}
 }
 
+// asksAbout returns the document whose holder is asked: the requested one, or that of another lock that is in the way.
+func (l *leased) asksAbout(held *leased) string {
+	paths := slices.Concat(held.paths, l.paths)
+	if held.whole() && held.same(l) {
+		paths = l.paths
+	}
+	for _, p := range paths {
+		if id, ok := documents.ID(p[1:]); ok && p[0] == document[0] {
+			return id
+		}
+	}
+	return ""
+}
+
+// pose opens the question of a request to a holder, unless another one is open.
+func (n *internet) pose(whole, holder *leased) (q *inquiry, busy bool) {
+	q = &inquiry{id: strconv.FormatInt(n.token, 10), document: whole.asksAbout(holder), token: holder.token, by: whole.session, ticket: whole.ticket, request: whole}
+	if open := n.questions[q.document]; open != nil && open.token == q.token && !open.refused {
+		if q.ticket == "" || open.by != q.by || open.ticket != q.ticket {
+			return nil, true
+		}
+		n.notify(remote.NoticeAskEnded, open)
+	}
+	n.questions[q.document] = q
+	n.notify(remote.NoticeAsked, q)
+	return q, false
+}
+
+// withdraw closes a question, if it is open.
+func (n *internet) withdraw(q *inquiry, ended bool) {
+	if n.questions[q.document] == q {
+		delete(n.questions, q.document)
+		if n.change(); ended {
+			n.notify(remote.NoticeAskEnded, q)
+		}
+	}
+}
+
 // ask is called with the mutex held, and returns with it held.
 func (b *browser) ask(ctx context.Context, r remote.Request, whole *leased) (remote.Reply, error) {
 	n := b.net
 	grace, _ := r.Fields["grace_ms"].(int64)
-	holder := n.around(whole)
+	holder := n.at(whole)
 	switch {
 	case b.visitor && whole.exact:
 		return noSession, nil
 	case holder == nil || holder.session == b.owner():
 		whole.wait = time.Duration(grace) * time.Millisecond
 		return b.lock(ctx, whole)
-	case n.question != nil:
+	}
+	q, busy := n.pose(whole, holder)
+	if busy {
 		return remote.Reply{Status: 409, Error: "handover_busy"}, nil
 	}
-	q := &inquiry{id: strconv.FormatInt(n.token, 10), token: holder.token, by: b.owner()}
-	n.question = q
-	n.notify(remote.NoticeAsked, q)
-	defer func() { n.question = nil; n.change() }()
-	limit := time.Now().Add(time.Duration(grace) * time.Millisecond)
+	reply, answered := n.makeWay(whole)
+	var granted bool
+	var err error
+	if !answered {
+		reply, granted, err = b.awaitAnswer(ctx, q, time.Duration(grace)*time.Millisecond)
+	}
+	n.withdraw(q, !granted)
+	if granted {
+		whole.first = true
+		return b.lock(ctx, whole)
+	}
+	return reply, err
+}
+
+// awaitAnswer waits until the request of a question may be granted, or the question ends.
+func (b *browser) awaitAnswer(ctx context.Context, q *inquiry, grace time.Duration) (reply remote.Reply, granted bool, err error) {
+	n, limit := b.net, time.Now().Add(grace)
 	for {
-		if reply, answered := n.repeated(whole); answered {
-			n.notify(remote.NoticeAskEnded, q)
-			return reply, nil
+		if reply, answered := n.repeated(q.request); answered {
+			return reply, false, nil
 		}
-		switch now := n.around(whole); {
-		case now == nil || now.token != q.token:
-			n.question = nil
-			whole.first = true
-			return b.lock(ctx, whole)
+		in := n.blockers(q.request)
+		switch {
+		case len(in) == 0:
+			return reply, true, nil
 		case q.refused && q.busy:
-			n.notify(remote.NoticeAskEnded, q)
-			return remote.Reply{Status: 409, Error: "handover_busy"}, nil
+			return remote.Reply{Status: 409, Error: "handover_busy"}, false, nil
 		case q.refused:
-			n.notify(remote.NoticeAskEnded, q)
-			return remote.Reply{Status: 409, Error: "handover_refused", Reason: q.reason}, nil
+			return remote.Reply{Status: 409, Error: "handover_refused", Reason: q.reason}, false, nil
+		case n.questions[q.document] != q:
+			return remote.Reply{Status: 409, Error: "replaced"}, false, nil
 		case !time.Now().Before(limit):
-			n.notify(remote.NoticeAskEnded, q)
-			return remote.Reply{Status: 408, Error: "handover_timeout"}, nil
+			return remote.Reply{Status: 408, Error: "handover_timeout"}, false, nil
 		}
-		accepted := q.accepted
-		if err := n.pause(ctx, min(time.Until(limit), time.Until(n.around(whole).expires))); err != nil {
-			n.notify(remote.NoticeAskEnded, q)
-			return remote.Reply{}, err
+		pause, accepted := time.Until(limit), q.accepted
+		for _, l := range in {
+			pause = min(pause, time.Until(l.expires))
+		}
+		if err := n.pause(ctx, pause); err != nil {
+			return remote.Reply{}, false, err
 		}
 		if q.accepted && !accepted {
 			limit = time.Now().Add(15 * time.Second)
@@ -124,9 +185,9 @@ func (b *browser) ask(ctx context.Context, r remote.Request, whole *leased) (rem
 }
 
 // reply is the holder's answer. It is called with the mutex held.
-func (b *browser) reply(r remote.Request) remote.Reply {
+func (b *browser) reply(r remote.Request, target *url.URL) remote.Reply {
 	n := b.net
-	holder, q := n.now(), n.question
+	holder, q := n.on(b.wholeRequest(target)), n.questions[documentIn(target)]
 	switch {
 	case holder == nil:
 		return remote.Reply{Status: 404, Error: "lock_not_found"}

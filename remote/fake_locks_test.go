@@ -80,11 +80,16 @@ func (l *leased) supersedes(other *leased) bool {
 	return l.session == other.session && (l.whole() && l.covers(other) || other.whole() && other.covers(l))
 }
 
+// documentIn returns the id of the document in a path.
+func documentIn(target *url.URL) string {
+	id, _, _ := strings.Cut(strings.TrimPrefix(target.Path, "/api/documents/"), "/")
+	return id
+}
+
 // wholeRequest reads a request for the lock of the document, or of one below it.
 func (b *browser) wholeRequest(target *url.URL) *leased {
 	query := target.Query()
-	id, _, _ := strings.Cut(strings.TrimPrefix(target.Path, "/api/documents/"), "/")
-	r := &leased{session: b.owner(), paths: [][]string{append([]string{"documents"}, documents.Path(id)...)}, mode: lock.Exclusive, ticket: query.Get("ticket"),
+	r := &leased{session: b.owner(), paths: [][]string{append([]string{"documents"}, documents.Path(documentIn(target))...)}, mode: lock.Exclusive, ticket: query.Get("ticket"),
 		fresh: query.Get("fresh") == "true", exact: query.Has("replace"),
 		passOn: query.Get("pass_on") == "true", again: true}
 	ms, _ := strconv.ParseInt(query.Get("wait_ms"), 10, 64)
@@ -135,8 +140,10 @@ func (n *internet) ahead(r *leased) bool {
 	if r.first {
 		return false
 	}
-	if q := n.question; q != nil && q.by != r.session && r.covers(&leased{paths: [][]string{document}}) {
-		return true // it is first in the queue
+	for _, q := range n.questions {
+		if q.request != r && q.by != r.session && q.request.bars(r) {
+			return true // it is first in the queue
+		}
 	}
 	return slices.ContainsFunc(n.line, func(other *leased) bool {
 		return other != r && (r.place == 0 || other.place < r.place) && (other.bars(r) || other.slots > 1 && other.covers(r))

@@ -32,15 +32,13 @@ type internet struct {
 	users   map[string]bool // the tokens of users; nil: there are no users
 	// refuseReading and refuseSaving, if Status is set, are the answers to requests that read or write the content.
 	refuseReading, refuseSaving remote.Reply
-	log                         []string // method and session of each request that arrived
-	tickets                     []string // of those for a lock that may wait
-	content                     []byte
-	written                     int64 // token of the content; 0 for none
-	saved                       time.Time
-	save                        remote.Save
+	log                         []string           // method and session of each request that arrived
+	tickets                     []string           // of those for a lock that may wait
+	stored                                         // of the project
+	below                       map[string]*stored // of the documents below it
 	// Questions of clients to each other, through the server.
-	question  *inquiry
-	notices   []remote.Notice
+	questions map[string]*inquiry // by document
+	notices   []heard
 	listening int // connections
 	// answer, if set, is called after a request was carried out, before the reply is sent: the client gets its error
 	// instead. The mutex is not held.
@@ -51,7 +49,7 @@ type internet struct {
 }
 
 func newInternet() *internet {
-	return &internet{ttl: 30 * time.Second, changed: make(chan struct{}), broken: make(chan struct{}), token: 100, stubs: make(map[string]*stub)}
+	return &internet{ttl: 30 * time.Second, changed: make(chan struct{}), broken: make(chan struct{}), token: 100, stubs: make(map[string]*stub), questions: make(map[string]*inquiry), below: make(map[string]*stored)}
 }
 
 var errOffline = errors.New("the network is down")
@@ -88,7 +86,7 @@ func (n *internet) cut() {
 func (n *internet) wipe() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.leases, n.token, n.content, n.written, n.save = nil, 0, nil, 0, remote.Save{}
+	n.leases, n.token, n.stored, n.below = nil, 0, stored{}, make(map[string]*stored)
 	n.change()
 }
 
@@ -126,14 +124,21 @@ func (n *internet) live() []*leased {
 var document = []string{"documents", "project"}
 
 // now returns the lock of the document, or nil.
-func (n *internet) now() *leased { return n.around(&leased{paths: [][]string{document}}) }
+func (n *internet) now() *leased {
+	return n.on(&leased{paths: [][]string{document}, mode: lock.Exclusive})
+}
 
-// around returns the lock of what r asks for, or of a document around it, or nil.
-func (n *internet) around(r *leased) *leased {
-	for _, l := range n.live() {
-		if l.whole() && l.covers(r) {
-			return l
-		}
+// on returns the lock of exactly what r asks for, or nil.
+func (n *internet) on(r *leased) *leased {
+	return n.oldest(func(l *leased) bool { return l.whole() && l.same(r) })
+}
+
+// at returns the oldest lock that keeps others from what r asks for, or nil.
+func (n *internet) at(r *leased) *leased { return n.oldest(func(l *leased) bool { return l.bars(r) }) }
+
+func (n *internet) oldest(which func(*leased) bool) *leased {
+	if i := slices.IndexFunc(n.live(), which); i >= 0 {
+		return n.leases[i]
 	}
 	return nil
 }
@@ -257,7 +262,7 @@ func (b *browser) serve(ctx context.Context, r remote.Request) (remote.Reply, er
 	case n.users != nil && !n.users[r.Bearer]:
 		return unknownUser, nil
 	case strings.HasSuffix(target.Path, "/content"):
-		return b.access(r), nil
+		return b.access(r, target), nil
 	case target.Path == "/api/locks" && r.Method == "DELETE":
 		return n.giveUp(b.owner(), target.Query().Get("ticket")), nil
 	case target.Path == "/api/locks":
@@ -265,17 +270,18 @@ func (b *browser) serve(ctx context.Context, r remote.Request) (remote.Reply, er
 	case strings.HasSuffix(target.Path, "/lock/ask"):
 		return b.ask(ctx, r, b.wholeRequest(target))
 	case strings.HasSuffix(target.Path, "/lock/accept"), strings.HasSuffix(target.Path, "/lock/refuse"):
-		return b.reply(r), nil
+		return b.reply(r, target), nil
 	case r.Method == "POST":
 		return b.lock(ctx, b.wholeRequest(target))
 	}
-	found := n.now()
+	whole := b.wholeRequest(target)
+	found := n.on(whole)
 	if isPlace {
 		found = n.byName(place)
 	}
 	switch {
 	case r.Method == "GET":
-		return b.show(found), nil
+		return b.show(whole, n.at(whole)), nil
 	case found == nil && r.Method == "DELETE":
 		return remote.Reply{Status: 200}, nil
 	case found == nil:
@@ -292,10 +298,14 @@ func (b *browser) serve(ctx context.Context, r remote.Request) (remote.Reply, er
 	return remote.Reply{Status: 200, ExpiresAt: found.expires}, nil
 }
 
-// show returns the reply about the lock of the document, or about none.
-func (b *browser) show(l *leased) remote.Reply {
+// show returns the reply about the lock of a document or another one that is in its way, or about none.
+func (b *browser) show(whole, l *leased) remote.Reply {
 	if l == nil {
 		return remote.Reply{Status: 200}
 	}
-	return remote.Reply{Status: 200, Token: l.token, LockedAt: l.locked, ExpiresAt: l.expires, HolderName: "tab " + l.session, Mine: l.session == b.owner()}
+	reply := remote.Reply{Status: 200, Token: l.token, LockedAt: l.locked, ExpiresAt: l.expires, HolderName: "tab " + l.session, Mine: l.session == b.owner()}
+	if !l.same(whole) {
+		reply.Paths = l.paths
+	}
+	return reply
 }

@@ -54,6 +54,7 @@ type attended struct {
 	manager *lock.Manager
 	lease   lock.Lease
 	channel *remote.Channel
+	id      string // of the document
 	mu      sync.Mutex
 	heard   []autosave.Message
 }
@@ -66,6 +67,8 @@ func (h *home) attended(t *testing.T, path ...string) *attended {
 	a.lease, err = a.manager.Acquire(context.Background(), at(path...))
 	require.NoError(t, err)
 	a.channel, err = remote.NewChannel(d, h.air.Join()).At(path)
+	require.NoError(t, err)
+	a.id, err = d.ID(path)
 	require.NoError(t, err)
 	stop, err := a.channel.Listen(func(m autosave.Message) {
 		a.mu.Lock()
@@ -86,7 +89,7 @@ func (a *attended) edits(t *testing.T) {
 // asked makes the server ask the holder of the lease, and returns what the page is asked.
 func (a *attended) asked(n *internet) []autosave.Message {
 	n.mu.Lock()
-	n.notify("document.asked", &inquiry{id: "7", token: a.lease.Token, by: "B"})
+	n.notify("document.asked", &inquiry{id: "7", document: a.id, token: a.lease.Token, by: "B"})
 	n.mu.Unlock()
 	return a.messages()
 }
@@ -143,7 +146,7 @@ func TestEndedQuestionPassesNothingOn(t *testing.T) {
 		require.NoError(t, a.channel.Post(autosave.Message{Kind: autosave.EditGranted, Round: questions[0].Round}))
 		sleep(500 * time.Millisecond)
 		n.mu.Lock()
-		n.notify("document.ask_ended", &inquiry{id: "7", token: a.lease.Token, by: "B"})
+		n.notify("document.ask_ended", &inquiry{id: "7", document: a.id, token: a.lease.Token, by: "B"})
 		n.mu.Unlock()
 		n.refuseAll(remote.Reply{})
 		sleep(time.Minute)

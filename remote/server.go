@@ -57,6 +57,7 @@ type Reply struct {
 	RetryAfter time.Duration
 
 	Token      int64
+	Paths      [][]string // of a lock that is in the way of the document's lock; nil: it is that lock
 	LockedAt   time.Time
 	ExpiresAt  time.Time
 	SavedAt    time.Time

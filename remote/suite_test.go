@@ -27,11 +27,7 @@ func TestServer(t *testing.T) {
 					synctest.Wait()
 					n.mu.Lock()
 					defer n.mu.Unlock()
-					waiting := len(n.line)
-					if n.question != nil {
-						waiting++
-					}
-					require.Equal(t, want, waiting)
+					require.Equal(t, want, len(n.line)+len(n.questions))
 				}})
 			time.Sleep(time.Minute) // what it keeps of tickets goes
 		})

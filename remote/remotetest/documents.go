@@ -44,14 +44,18 @@ func testContents(h *harness) {
 
 // hears returns the notices of the document since a revision.
 func (h *harness) hears(s remote.Server, after int64) <-chan remote.Notice {
+	h.Helper()
+	return h.hearsAt(s, remote.Request{Path: "/api/documents/" + Document + "/events?after=" + strconv.FormatInt(after, 10)})
+}
+
+func (h *harness) hearsAt(s remote.Server, r remote.Request) <-chan remote.Notice {
 	notices := make(chan remote.Notice, 64)
 	ctx, stop := context.WithCancel(h.Context())
 	done := make(chan struct{})
 	h.Cleanup(func() { stop(); <-done })
 	go func() {
 		defer close(done)
-		path := "/api/documents/" + Document + "/events?after=" + strconv.FormatInt(after, 10)
-		_ = s.Listen(ctx, remote.Request{Path: path}, func(n remote.Notice) { notices <- n })
+		_ = s.Listen(ctx, r, func(n remote.Notice) { notices <- n })
 	}()
 	return notices
 }
@@ -144,12 +148,14 @@ func testAskOwn(h *harness) {
 	require.Equal(h, []int64{free.Token}, reply.Tokens)
 }
 
+// below makes a request about the document one about the document at "y" below it.
+func below(r remote.Request) remote.Request {
+	r.Path = strings.Replace(r.Path, "/"+Document+"/", "/"+Document+"~.y/", 1)
+	return r
+}
+
 // A document may be at a path below another one. A question about it is no question about its siblings or the document around them.
 func testAskBelow(h *harness) {
-	below := func(s remote.Request) remote.Request {
-		s.Path = strings.Replace(s.Path, "/"+Document+"/", "/"+Document+"~.y/", 1)
-		return s
-	}
 	sibling := h.granted(h.a, places("x"))
 	own := h.granted(h.a, below(asking("t", time.Second)))
 	require.NotEqual(h, sibling.Token, own.Token)
@@ -157,4 +163,44 @@ func testAskBelow(h *harness) {
 	h.refused(reply, 409, "left_behind")
 	require.Equal(h, []int64{own.Token}, reply.Tokens, "the lease of the sibling stays")
 	h.refused(h.send(h.b, places("x")), 409, "acquire_denied")
+}
+
+// A client asks for a document, and another one holds the document below it. That one hears the question, and answers it, as the holder of its
+// own document. Everybody can see what it holds.
+func testAskAround(h *harness) {
+	held := h.granted(h.a, places("y"))
+	shown := h.send(h.b, of("GET", 0))
+	require.Equal(h, held.Token, shown.Token)
+	require.False(h, shown.Mine)
+	require.Equal(h, [][]string{{"documents", Document, "y"}}, shown.Paths)
+	notices := h.hearsAt(h.a, below(remote.Request{Path: "/api/documents/" + Document + "/events?after=" + strconv.FormatInt(held.Token, 10)}))
+	for i, how := range []string{"refuse", "accept"} {
+		asked := h.begin(h.b, asking("t"+strconv.Itoa(i), 10*time.Second), 1)
+		n := h.next(notices)
+		require.Equal(h, remote.NoticeAsked, n.Type)
+		require.Equal(h, held.Token, n.Token)
+		h.refused(h.send(h.a, answering(how, n, map[string]any{})), 404, "lock_not_found")
+		require.Equal(h, 200, h.send(h.a, below(answering(how, n, map[string]any{}))).Status)
+		if how == "refuse" {
+			h.refused(h.answered(asked), 409, "handover_refused")
+			require.Equal(h, remote.NoticeAskEnded, h.next(notices).Type)
+			continue
+		}
+		h.release(h.a, places("y"), held)
+		h.isGrant(h.answered(asked))
+	}
+	require.Nil(h, h.send(h.a, of("GET", 0)).Paths, "it is the lock of the document itself")
+}
+
+// Two clients ask for two documents below the same one. Neither question is in the way of the other one.
+func testAskTwo(h *harness) {
+	x, y := h.granted(h.a, places("x")), h.granted(h.a, places("y"))
+	first := h.begin(h.b, below(asking("t", 10*time.Second)), 1)
+	other := below(asking("u", 10*time.Second))
+	other.Path = strings.Replace(other.Path, "~.y/", "~.x/", 1)
+	second := h.begin(h.c, other, 2)
+	h.release(h.a, places("y"), y)
+	h.isGrant(h.answered(first))
+	h.release(h.a, places("x"), x)
+	h.isGrant(h.answered(second))
 }

@@ -60,6 +60,8 @@ func RunServer(t *testing.T, within func(t *testing.T, test func(*testing.T, Wor
 		{"the holder is silent", testAskSilent},
 		{"a holder that asks keeps its lock, and nobody is asked", testAskOwn},
 		{"a question about a document below asks nobody else", testAskBelow},
+		{"the holder of a document below is asked about the one around it", testAskAround},
+		{"two documents are asked for at once", testAskTwo},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			within(t, func(t *testing.T, w World) {
