@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -153,9 +154,9 @@ func (d *Document) fields() map[string]any {
 	return fields
 }
 
-// Query reports the locks of this machine and, for another machine, the holder under the name that the server shows.
-// Clients that hold local locks while the server reports no lock of this browser are the first waiters. So are they if the server
-// does not answer: they may wait for it, and the Manager asks the living holders themselves.
+// Query reports the locks of this machine and, for another machine, the oldest lock there that is in the way of the document, under the
+// name that the server shows. Clients of this machine whose locks that one excludes are the first waiters. So are all that hold local locks
+// while the server knows of no lock or does not answer: they may wait for it, and the Manager asks the living holders themselves.
 func (d *Document) Query(ctx context.Context) (lock.Snapshot, error) {
 	snapshot, err := d.Local().Query(ctx)
 	if err != nil || len(snapshot.Held) == 0 {
@@ -165,11 +166,35 @@ func (d *Document) Query(ctx context.Context) (lock.Snapshot, error) {
 	if failed == nil && reply.Mine {
 		return snapshot, nil
 	}
-	snapshot = lock.Snapshot{Pending: append(snapshot.Held, snapshot.Pending...)}
+	var far, here, waits []lock.Info
 	if failed == nil && reply.Token != 0 {
-		snapshot.Held = []lock.Info{{Name: d.resource, Mode: lock.Exclusive, ClientID: reply.HolderName}}
+		far = d.far(reply)
 	}
-	return snapshot, nil
+	for _, i := range snapshot.Held {
+		if far == nil || slices.ContainsFunc(far, func(other lock.Info) bool { return excludes(other.Name, i) }) {
+			waits = append(waits, i)
+		} else {
+			here = append(here, i)
+		}
+	}
+	return lock.Snapshot{Held: append(far, here...), Pending: append(waits, snapshot.Pending...)}, nil
+}
+
+// far returns what a lock on the server locks: the document, or places below it.
+func (d *Document) far(reply Reply) (held []lock.Info) {
+	paths := reply.Paths
+	if paths == nil {
+		paths = [][]string{nil}
+	}
+	for _, p := range paths {
+		held = append(held, lock.Info{Name: lock.Name(d.resource, p[min(2, len(p)):]), Mode: lock.Exclusive, ClientID: reply.HolderName})
+	}
+	return held
+}
+
+// excludes reports whether the lock of a place excludes a lock of this machine.
+func excludes(place string, i lock.Info) bool {
+	return i.Name == place || strings.HasPrefix(i.Name, place+"/") || i.Mode == lock.Exclusive && strings.HasPrefix(place, i.Name+"/")
 }
 
 // grant is the lock of a document, held on this machine and on the server.

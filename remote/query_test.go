@@ -1,0 +1,54 @@
+package remote_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/lock/locktest"
+	"github.com/holdfast-dev/holdfast/remote"
+)
+
+// answering opens a page that shows a document below the project, and answers the other tabs that look who edits.
+func (h *home) answering(t *testing.T, air *locktest.Network, name string, path ...string) *writer {
+	m := h.machine(name, autosave.NewLayout(h.disk.Client(), autosavetest.SHA256))
+	manager, err := lock.NewManager(lock.Config{OwnerID: name, Backends: []lock.Backend{m.document.Backend()}, Channel: air.Join()})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = manager.Close(context.Background()) })
+	return m.writer(t, name, func(c *autosave.Config) {
+		c.Lock.Path, c.Locks = path, manager
+		c.Channel, err = remote.NewChannel(m.document, h.air.Join()).At(path)
+		require.NoError(t, err)
+		c.Store, err = m.store.At(path)
+		require.NoError(t, err)
+	})
+}
+
+// A page on another machine edits a document beside those of this browser, and began before them. It is not shown as their editor, and no
+// handover between the tabs of this browser waits for it.
+func TestEditorOfAnotherDocumentElsewhereIsInNobodysWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		far := n.home("A").answering(t, locktest.NewNetwork(), "far", "other")
+		h, air := n.home("B"), locktest.NewNetwork()
+		a := h.answering(t, air, "a", "book", "1")
+		same, around, other := h.answering(t, air, "same", "book", "1"), h.answering(t, air, "around", "book"), h.answering(t, air, "other", "other")
+		sleep(time.Second)
+		require.False(t, a.State().ReadOnly)
+		assert.Equal(t, "a", same.State().Holder.OwnerID)
+		assert.Equal(t, "a", around.State().Holder.OwnerID)
+		assert.Equal(t, "tab A", other.State().Holder.OwnerID)
+		a.type_("typed just now")
+		require.NoError(t, around.RequestEdit(context.Background(), autosave.EditOptions{}))
+		assert.True(t, a.State().ReadOnly)
+		assert.False(t, around.State().ReadOnly)
+		assert.False(t, far.State().ReadOnly)
+	})
+}
