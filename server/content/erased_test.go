@@ -1,8 +1,6 @@
 package content
 
 import (
-	"context"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,15 +27,8 @@ func TestALateSaveBringsNoErasedDocumentBack(t *testing.T) {
 }
 
 func eraseBeforeALateSave(t *testing.T, first, second Save) {
-	var late atomic.Bool
-	arrived := make(chan struct{})
 	m := memory.New()
-	store := m.Client(func(_ context.Context, request string) (before, after error) {
-		if request == "txn" && late.CompareAndSwap(true, false) {
-			before = &memory.Late{After: time.Second, Done: func() { close(arrived) }}
-		}
-		return before, nil
-	})
+	store, late, arrived := m.Delaying(time.Second)
 	table, err := locks.Open(t.Context(), store, locks.Config{})
 	require.NoError(t, err)
 	files, err := blobs.OpenFiles(t.TempDir())

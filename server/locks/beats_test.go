@@ -59,7 +59,7 @@ func TestTwoHeartbeatsOfOneLease(t *testing.T) {
 func TestALateHeartbeatShortensNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := memory.New()
-		store, late, arrived := delaying(m)
+		store, late, arrived := m.Delaying(10 * time.Second)
 		table := openOver(t, store)
 		lease, _ := leased(t, table, "ann", 30*time.Second)
 		time.Sleep(time.Second)

@@ -36,7 +36,7 @@ func TestALateReleaseEndsNoLeaseThatWasExtended(t *testing.T) {
 
 func releaseLate(t *testing.T, waits bool, extend func(*Table, Request, Lease) error) {
 	m := memory.New()
-	store, late, arrived := delaying(m)
+	store, late, arrived := m.Delaying(10 * time.Second)
 	table := openOver(t, store)
 	r := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: 30 * time.Second, Again: true}
 	lease, err := table.Acquire(t.Context(), r)

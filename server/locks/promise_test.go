@@ -1,17 +1,13 @@
 package locks
 
 import (
-	"context"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
-	"github.com/holdfast-dev/holdfast/server/kv/memory"
 )
 
 func opened(t *testing.T) *Table {
@@ -26,18 +22,6 @@ func openOver(t *testing.T, store Store) *Table {
 	require.NoError(t, err)
 	t.Cleanup(table.Close)
 	return table
-}
-
-// delaying returns a client of m. Once late is set, its next transaction gets no answer, and reaches the store ten seconds later.
-func delaying(m *memory.Store) (store *kv.Store, late *atomic.Bool, arrived chan struct{}) {
-	late, arrived = new(atomic.Bool), make(chan struct{})
-	store = m.Client(func(_ context.Context, request string) (before, after error) {
-		if request == "txn" && late.CompareAndSwap(true, false) {
-			before = &memory.Late{After: 10 * time.Second, Done: func() { close(arrived) }}
-		}
-		return before, nil
-	})
-	return store, late, arrived
 }
 
 // stopWatching ends the watch of the table: its view of the store no longer changes.

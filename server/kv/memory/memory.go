@@ -7,6 +7,7 @@ package memory
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -29,6 +30,18 @@ var ErrLost = status.Error(codes.Unavailable, "the simulated connection to the s
 type Late struct {
 	After time.Duration
 	Done  func()
+}
+
+// Delaying returns a client. Once late is set, its next transaction gets no answer. It reaches the store after a time, and then arrived is closed.
+func (s *Store) Delaying(after time.Duration) (client *kv.Store, late *atomic.Bool, arrived chan struct{}) {
+	late, arrived = new(atomic.Bool), make(chan struct{})
+	client = s.Client(func(_ context.Context, request string) (lost, _ error) {
+		if request == "txn" && late.CompareAndSwap(true, false) {
+			lost = &Late{After: after, Done: func() { close(arrived) }}
+		}
+		return lost, nil
+	})
+	return client, late, arrived
 }
 
 // Error implements error.
