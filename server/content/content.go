@@ -20,7 +20,7 @@
 //	content/<document>       the present generation, and the list of the kept ones
 //	blobs/<blob>             the generation of a blob
 //	made/<maker>/<document>  says which session or user saved the document first
-//	deleted/<document>       the order of the saves of a document that was deleted during the lock, until that lock ends, or for [OrphanAge]
+//	deleted/<document>       the order of the saves of a document that was deleted or moved during the lock, until that lock ends, or for [OrphanAge]
 //	garbage/<blob>           a blob that a transaction has dropped, for [Store.Tidy], which deletes it
 //	swept/<blob>             a blob that [Store.Sweep] deletes, so that no later transaction names it
 //	holds/<id>               a backup that runs, see [Store.Hold]
@@ -101,7 +101,8 @@ type Config struct {
 // Store keeps contents.
 type Store struct {
 	Config
-	left atomic.Bool // see [Store.Left]
+	left       atomic.Bool                // see [Store.Left]
+	remembered atomic.Pointer[remembered] // nil if a transaction with it has failed, because the lease may be gone
 }
 
 // New returns a store.

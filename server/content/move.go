@@ -76,8 +76,15 @@ func (m *move) try(ctx context.Context) (done bool, err error) {
 			return false, m.trim(ctx, fence, d)
 		}
 	}
-	fence = append(fence, kv.ChangedAt(moved.entry.Key, moved.entry.Modified), kv.ChangedAt(replaced.entry.Key, replaced.entry.Modified))
-	result, err := m.KV.Commit(ctx, kv.Txn{If: fence, Then: m.operations(moved, replaced)})
+	remember, unchanged, err := m.remember(ctx, m.from, moved.description, m.source, Save{})
+	if err != nil {
+		return false, err
+	}
+	fence = append(fence, unchanged, kv.ChangedAt(moved.entry.Key, moved.entry.Modified), kv.ChangedAt(replaced.entry.Key, replaced.entry.Modified))
+	result, err := m.KV.Commit(ctx, kv.Txn{If: fence, Then: append(m.operations(moved, replaced), remember...)})
+	if err != nil {
+		m.remembered.Store(nil)
+	}
 	return result.Held, err
 }
 

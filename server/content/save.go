@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/locks"
@@ -54,24 +55,25 @@ func (s *Store) readDeleted(ctx context.Context, document string) (d description
 	return d, entry, err
 }
 
-// remember returns the operation of a deletion that keeps the order of the saves under its token, and the condition that what is
-// remembered already does not change. It fails with [ErrStaleSave] if the deletion is older than the last save.
-func (s *Store) remember(ctx context.Context, document string, before description, token int64, save Save) ([]kv.Op, kv.Cond, error) {
+// remember returns the operation of a deletion, or of a move away, that keeps the order of the saves under its token, and the condition that
+// what is remembered already does not change. Without an order it only keeps out the saves whose transactions are late. It fails with
+// [ErrStaleSave] if the deletion is older than the last save.
+func (s *Store) remember(ctx context.Context, document string, before description, by Right, save Save) ([]kv.Op, kv.Cond, error) {
 	last, entry, err := s.readDeleted(ctx, document)
 	unchanged := kv.ChangedAt(deletedPrefix+document, entry.Modified)
-	stored := before.Token == token && before.ETag != ""
+	stored := before.Token == by.Token && before.ETag != ""
 	switch {
-	case err != nil:
+	case err != nil || by.Alone:
 		return nil, unchanged, err
-	case token == 0:
+	case by.Token == 0:
 		ops, err := s.rememberErased(ctx, document, before)
 		return ops, unchanged, err
 	case stored:
 		last = before
-	case last.Token != token:
+	case last.Token != by.Token:
 		last = description{}
 	}
-	d := description{Token: token, Draft: save.Draft, Number: save.Number, Order: save.Order}
+	d := description{Token: by.Token, Draft: save.Draft, Number: save.Number, Order: save.Order}
 	repeated, err := d.follow(last)
 	if err != nil && stored {
 		return nil, unchanged, err
@@ -80,9 +82,30 @@ func (s *Store) remember(ctx context.Context, document string, before descriptio
 		d.Draft, d.Number, d.Order = last.Draft, last.Number, max(d.Order, last.Order)
 	}
 	if d.Draft == "" && d.Order == 0 {
-		return nil, unchanged, nil
+		ops, err := s.rememberFor(ctx, document, d)
+		return ops, unchanged, err
 	}
 	return []kv.Op{kv.Put(deletedPrefix+document, d.encode())}, unchanged, nil
+}
+
+// rememberFor returns the operation that remembers a deletion for [OrphanAge] at least. Its lock may be one on a place, whose end removes nothing.
+func (s *Store) rememberFor(ctx context.Context, document string, d description) ([]kv.Op, error) {
+	now, shared := time.Now(), s.remembered.Load()
+	if shared == nil || !now.Before(shared.until) {
+		lease, err := s.KV.Countdown(ctx, OrphanAge+OrphanAge/2)
+		if err != nil {
+			return nil, err
+		}
+		shared = &remembered{lease, now.Add(OrphanAge / 2)}
+		s.remembered.Store(shared)
+	}
+	return []kv.Op{kv.PutBound(deletedPrefix+document, d.encode(), shared.lease)}, nil
+}
+
+// remembered is the lease of what deletions remember. Those until a time share it.
+type remembered struct {
+	lease *kv.Lease
+	until time.Time
 }
 
 // rememberErased is remember for an administrator, who deletes under no lock. While the lock of the last save lasts, older saves under its token
@@ -95,12 +118,8 @@ func (s *Store) rememberErased(ctx context.Context, document string, before desc
 	if err != nil || lock.Token != before.Token {
 		return nil, err
 	}
-	lease, err := s.KV.Countdown(ctx, OrphanAge)
-	if err != nil {
-		return nil, err
-	}
-	d := description{ETag: before.ETag, Size: before.Size, Token: before.Token, Draft: before.Draft, Number: before.Number, Order: before.Order}
-	return []kv.Op{kv.PutBound(deletedPrefix+document, d.encode(), lease)}, nil
+	return s.rememberFor(ctx, document, description{
+		ETag: before.ETag, Size: before.Size, Token: before.Token, Draft: before.Draft, Number: before.Number, Order: before.Order})
 }
 
 // follow reports whether d is the same save as before, which is stored. It fails with [ErrStaleSave] if d is older.

@@ -45,6 +45,8 @@ type Right struct {
 	Fence func(context.Context) ([]kv.Cond, error)
 	// Also are further operations of the same transaction.
 	Also []kv.Op
+	// Alone means that the lock is for this change alone, so no earlier save under it can be late.
+	Alone bool
 }
 
 // documentRight is the right of the document's own exclusive lock.
@@ -303,7 +305,7 @@ func (s *Store) DeleteUnder(ctx context.Context, document string, right Right, s
 				return err
 			}
 		}
-		remember, unchanged, err := s.remember(ctx, document, before, right.Token, save)
+		remember, unchanged, err := s.remember(ctx, document, before, right, save)
 		if err != nil {
 			return err
 		}
@@ -319,6 +321,9 @@ func (s *Store) DeleteUnder(ctx context.Context, document string, right Right, s
 		}
 		ops = slices.Concat(ops, remember, s.Forget(document), right.Also)
 		result, err := s.KV.Commit(ctx, kv.Txn{If: append(conditions, unchanged, kv.ChangedAt(prefix+document, old.Modified)), Then: ops})
+		if err != nil {
+			s.remembered.Store(nil)
+		}
 		if err != nil || result.Held {
 			return err
 		}
