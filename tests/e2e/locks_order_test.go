@@ -225,3 +225,27 @@ func TestQueryBehindManyRequests(t *testing.T) {
 	})()`))
 	tab.Quiet()
 }
+
+// A page is granted a lock over the file, and closes its Holdfast before the news arrive. The lock is given back, so its callback does not
+// run.
+func TestGrantThatArrivesAfterCloseRunsNoCallback(t *testing.T) {
+	t.Parallel()
+	w := world{browser.Start(t, quick), browser.Serve(t, served(t, withoutWebLocks))}
+	tab := w.tab(t, "")
+	tab.MustEval(withoutWebLocks+`{
+		const {get, set} = Object.getOwnPropertyDescriptor(Worker.prototype, 'onmessage')
+		Object.defineProperty(Worker.prototype, 'onmessage', {get, set(listener) {
+			set.call(this, event => {
+				if (event.data.kind !== 'callback') return listener(event)
+				globalThis.leaves = hf.close().then(() => 'closed')
+				setTimeout(listener, 0, event)
+			})
+		}})
+	} await start(`+filesAt("worker", "late grant", "")+`); await openHoldfast(`+filesAt("worker", "late grant", "")+`); null`, nil)
+	assert.Equal(t, []any{"aborted", false, "closed"}, browser.Get[[]any](tab, `await (async () => {
+		let ran = false
+		const {code} = await failure(hf.locks.request('x', () => { ran = true }))
+		return [code, ran, await leaves]
+	})()`))
+	tab.Quiet()
+}

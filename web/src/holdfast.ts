@@ -264,7 +264,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
     let outcome: Promise<T> | undefined;
     let failed: { error: unknown } | undefined;
     const callback: Callback = async (value) => {
-      outcome = (async () => run(value))();
+      outcome = this.#untilOver(async () => run(value)); // not after a close
       try {
         await outcome;
       } catch (error) {
