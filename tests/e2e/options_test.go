@@ -60,7 +60,8 @@ var invalidAcquire = []struct{ options, named string }{
 // invalidRequest lists arguments of holdfast.locks.request. They are refused like in navigator.locks.
 var invalidRequest = []string{"", "'x'", "'x', {}", "'x', {mode: 'write'}, () => {}", "'x', {steal: true, ifAvailable: true}, () => {}",
 	"'x', {steal: true, mode: 'shared'}, () => {}", "'-x', () => {}", "'x', {signal: {}}, () => {}", "'x', {}, 'callback'",
-	"'x', {ifAvailable: true, signal: new AbortController().signal}, () => {}", "'x', 5, () => {}", "Symbol('x'), () => {}"}
+	"'x', {ifAvailable: true, signal: new AbortController().signal}, () => {}", "'x', 5, () => {}", "Symbol('x'), () => {}",
+	"'-x'", "'-x', {}, 5", "'x', {steal: true, ifAvailable: true}, 5"}
 
 // Options are checked before anything happens: the error names the option, no event fires, and no lock is requested.
 func TestInvalidOptions(t *testing.T) {

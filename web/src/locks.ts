@@ -86,8 +86,8 @@ export class Locks implements LockManagerLike {
     checkActive();
     const name = `${args[0]}`; // unlike String(), this throws for a symbol
     const callback = args.length > 2 ? args[2] : args[1];
-    const { request, signal } = read(name, args.length > 2 ? args[1] : undefined);
     if (typeof callback !== "function") throw new TypeError("callback must be a function");
+    const { request, signal } = read(name, args.length > 2 ? args[1] : undefined);
     signal?.throwIfAborted();
     let own: unknown; // the failure of the callback
     try {
