@@ -102,6 +102,15 @@ func TestInvalidOptions(t *testing.T) {
 	})
 }
 
+// A URL of a frame is a URL, too.
+func TestURLOfAFrame(t *testing.T) {
+	t.Parallel()
+	tab := open(t, quick).tab(t, "")
+	tab.MustEval("const {contentWindow: {URL: Framed}} = document.body.appendChild(document.createElement('iframe'))", nil)
+	tab.MustEval("await start({baseURL: new Framed(location.origin), wasmURL: new Framed('/holdfast.wasm', location.origin)}); await hf.ready; await hf.close()", nil)
+	tab.Quiet()
+}
+
 func assertInvalid(t *testing.T, tab *browser.Tab, call, named string) {
 	t.Helper()
 	f := browser.Get[event](tab, "await failure("+call+")")

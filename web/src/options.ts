@@ -77,11 +77,12 @@ export function checkOpen(options: OpenOptions = {}, inBrowser = true): Opening 
   };
 }
 
-/** The URL of a folder, or of a file where `end` is empty. */
+/** The URL of a folder, or of a file where `end` is empty. Accepts a frame's URL, too. */
 function address(option: string, value: unknown, end = "/"): URL {
   try {
-    if (!value || (typeof value !== "string" && !(value instanceof URL))) throw value;
-    const url = new URL(new Request(value).url);
+    const href = typeof value === "string" ? value : (value as URL).href;
+    if (!href) throw value;
+    const url = new URL(new Request(href).url);
     if (!url.pathname.endsWith(end)) url.pathname += end;
     return url;
   } catch {
