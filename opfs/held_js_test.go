@@ -3,6 +3,7 @@
 package opfs
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -67,4 +68,40 @@ func TestFailsInTimeIfNotAvailable(t *testing.T) {
 	}
 	p.kill()
 	free(t, hold(t, c, "x"))
+}
+
+// A process stops with the table open while a client makes a step. The client is closed, and gives up. When the process is gone, the client
+// holds nothing more, although its worker lives on.
+func TestClosedDuringAStepHoldsNothing(t *testing.T) {
+	root := newRoot()
+	other, err := NewFileLocks(root, Options{Tables: newTables()})
+	require.NoError(t, err)
+	_, err = other.Request(t.Context(), want("x"))
+	require.NoError(t, err)
+	p := startPeer(t, root, safejs.Null())
+	p.tell("keep open")
+	p.expect("stopped")
+	decided, ended := make(chan struct{}, 1), make(chan error, 1)
+	go func() {
+		ended <- other.steps.visit(context.Background(), func(s *session) error {
+			signal(decided)
+			s.changed = true
+			return nil
+		})
+	}()
+	<-decided
+	ctx, giveUp := context.WithTimeout(t.Context(), time.Second)
+	defer giveUp()
+	require.Error(t, other.Close(ctx))
+	p.kill()
+	c := newClient(t, root)
+	g, err := within(prompt, c, "x")
+	require.NoError(t, err)
+	free(t, g)
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, lock.ErrAborted)
+	case <-time.After(prompt):
+		require.Fail(t, "the step goes on")
+	}
 }

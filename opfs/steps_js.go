@@ -79,7 +79,7 @@ func (c *steps) revisit(ctx context.Context, change func(*session) error) error 
 	}
 }
 
-// step reads the table, changes it and writes it, while no other client can.
+// step reads the table, changes it and writes it, while no other client can. It no longer waits for the file when Close begins.
 func (c *steps) step(ctx context.Context, change func(*session) error) (suspects, error) {
 	if !c.turn.take(ctx) {
 		return suspects{}, context.Cause(ctx)
@@ -88,6 +88,9 @@ func (c *steps) step(ctx context.Context, change func(*session) error) (suspects
 	if c.life.Err() != nil {
 		return suspects{}, context.Cause(c.life)
 	}
+	open, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	defer context.AfterFunc(c.life, func() { end(errClosed) })()
 	for cleared := false; ; cleared = true {
 		rested := c.liveness.alive.file == nil
 		if rested || cleared || c.liveness.alive.file.ended() {
@@ -103,7 +106,7 @@ func (c *steps) step(ctx context.Context, change func(*session) error) (suspects
 			}
 		}
 		c.at("alive")
-		if look, err := c.stepLocked(ctx, change); !errors.Is(err, errCleared) {
+		if look, err := c.stepLocked(open, change); !errors.Is(err, errCleared) {
 			return look, err
 		}
 	}
