@@ -52,7 +52,8 @@ export interface Backoff {
   multiplier?: number;     // default 1.5
   maxDelayMs?: number;     // default 30000; never exceeded, jitter included
   jitter?: number;         // default 0.5: each delay is multiplied by a random factor in [1-j, 1+j]
-  maxRetries?: number;     // default 3 for acquireProjectLock; 0 = as long as timeoutMs allows
+  /** Default: 3 without timeoutMs; with timeoutMs, as many as fit into it. 0 = as many as fit. */
+  maxRetries?: number;
 }
 
 /** Options are checked before anything happens: an invalid one rejects with "invalid-argument" and its name. */

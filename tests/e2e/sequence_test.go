@@ -108,6 +108,18 @@ func TestSequenceOfWaiting(t *testing.T) {
 	})
 }
 
+// With timeoutMs alone a waiter waits for that time, however many retries fit into it.
+func TestWaitingForATimeLimit(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	holder, waiter := w.tab(t, at("worker", "time limit")), w.tab(t, at("worker", "time limit"))
+	holder.MustEval("lease = await hf.acquireProjectLock()", nil)
+	waiter.MustEval("result = hf.acquireProjectLock({timeoutMs: 20000, backoff: {initialDelayMs: 10, maxDelayMs: 10}}).then(l => lease = l); result.catch(() => {}); null", nil)
+	waiter.WaitFor("count('waiting') > 5 || count('readonly-entered')", browser.Limit)
+	holder.MustEval("await lease.release()", nil)
+	waiter.MustEval("await result; await lease.release()", nil)
+}
+
 // Jitter stays within its bounds and maxDelayMs, and varies.
 func TestWaitingJitters(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 
 // Acquire reads the options of an acquisition.
 func (r *Reader) Acquire() lock.AcquireOptions {
-	return lock.AcquireOptions{
+	o := lock.AcquireOptions{
 		Path:              r.Path("path"),
 		Paths:             r.Paths("paths"),
 		Slots:             r.Whole("slots"),
@@ -23,6 +23,10 @@ func (r *Reader) Acquire() lock.AcquireOptions {
 		IfAvailable:       r.Flag("ifAvailable", false),
 		Steal:             r.Flag("steal", false),
 	}
+	if o.Timeout != 0 && o.Backoff.MaxRetries == 0 {
+		o.Backoff.MaxRetries = lock.Unlimited // the caller has said how long to wait
+	}
+	return o
 }
 
 // backoff reads the object in an option; nil is an absent one.

@@ -51,6 +51,23 @@ func TestEveryOptionOfALockIsRead(t *testing.T) {
 	assert.Equal(t, lock.Request{Wants: []lock.Want{{Name: "n", Mode: lock.Exclusive}}, IfAvailable: true, Steal: true, Asked: 1732612345678125}, r.Request())
 }
 
+// A time limit allows as many retries as fit into it, unless the caller limits them too.
+func TestATimeLimitAllowsAllRetries(t *testing.T) {
+	for text, want := range map[string]int{
+		`{}`:                         0, // the default of lock
+		`{"backoff":{"jitter":0.1}}`: 0,
+		`{"timeoutMs":30000}`:        lock.Unlimited,
+		`{"timeoutMs":30000,"backoff":{"jitter":0.1}}`:    lock.Unlimited,
+		`{"timeoutMs":30000,"backoff":{"maxRetries":3}}`:  3,
+		`{"timeoutMs":600000,"backoff":{"maxRetries":0}}`: lock.Unlimited,
+		`{"backoff":{"maxRetries":0}}`:                    lock.Unlimited,
+	} {
+		r := of(t, text)
+		assert.Equal(t, want, r.Acquire().Backoff.MaxRetries, text)
+		assert.NoError(t, r.Err(), text)
+	}
+}
+
 func TestEveryOptionOfAnAutoSaveIsRead(t *testing.T) {
 	r := of(t, `{"enabled":false,"standby":false,"debounceMs":100,"idleMs":2000,"shown":"g","lineage":"d","dirty":true,"maxGenerations":5,"maxBytes":1000,`+
 		`"keep":"spread","path":["a"],"lock":{"path":["a"],"leaseId":"l","ttlMs":5000}}`)
