@@ -296,6 +296,32 @@ func TestAcquireWithinEndedLease(t *testing.T) {
 	})
 }
 
+// The program of the page begins anew after the back/forward cache, and the lease around the page's own one is gone: the page is
+// read-only, and learns of it once. Nobody else would tell it that it may not type.
+func TestBeginAgainWithinEndedLease(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		m, err := lock.NewManager(a.options)
+		require.NoError(t, err)
+		defer func() { _ = m.Close(context.Background()) }()
+		around, err := m.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"chapter"}})
+		require.NoError(t, err)
+		require.NoError(t, around.Release(t.Context()))
+		a.config.Store, a.config.Lock.Path, a.config.Locks = a.store, []string{"chapter", "text"}, nestedLocks{m, around}
+		_, err = autosave.New(t.Context(), a.config)
+		require.ErrorIs(t, err, lock.ErrInvalidArgument)
+		a.forget()
+		a.config.Again = true
+		a.Saver, err = autosave.New(t.Context(), a.config)
+		require.NoError(t, err)
+		defer func() { _ = a.Dispose(context.Background()) }()
+		w.sleep(time.Hour)
+		assert.True(t, a.ReadOnly())
+		assert.Equal(t, 1, a.count(autosave.EventReadonly))
+		assert.Equal(t, "invalid-argument", code(a.State().LastErr))
+	})
+}
+
 type counted struct {
 	nestedLocks
 	n *atomic.Int32

@@ -70,6 +70,9 @@ type Config struct {
 	// returns is saved. nil or an error leaves the decision to the user: EventConflict. ctx ends after five seconds.
 	Merge func(ctx context.Context, sides Conflict) (Content, error)
 
+	// Again means that the page had a Saver before. If the lock does not take its options any more, such as a lease around it that
+	// has ended, the page is read-only. Otherwise New fails.
+	Again bool
 	// Dirty means that the page already has text that is not saved.
 	Dirty bool
 	// Shown and Lineage, if set, describe the text that the page already shows: the generation on which it was typed,

@@ -107,7 +107,7 @@ func newSaver(c Config) *Saver {
 }
 
 // awaitStart begins, and waits until it is known whether this page edits, at most for startLimit. It fails if ctx ends
-// before, or if the lock does not take the options.
+// before, or if the lock of a page that is new does not take the options.
 func (s *Saver) awaitStart(ctx context.Context) error {
 	var verdict chan struct{}
 	s.do(func() { verdict = s.verdict; s.begin() })
@@ -120,7 +120,7 @@ func (s *Saver) awaitStart(ctx context.Context) error {
 	}
 	var err error
 	s.do(func() { err = s.retries.lastErr })
-	if errors.Is(err, lock.ErrInvalidArgument) {
+	if errors.Is(err, lock.ErrInvalidArgument) && !s.config.Again {
 		return err
 	}
 	return nil

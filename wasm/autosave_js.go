@@ -81,7 +81,8 @@ func (s *service) autosave(ctx context.Context, arg *options.Reader, _ safejs.Va
 	ctx, stop := context.WithTimeout(ctx, startLimit)
 	defer stop()
 	config := arg.AutoSave()
-	config.Locks = s.locksWithin(arg)
+	config.Again = e.before != ""
+	config.Locks = s.locksWithin(arg, config.Again)
 	if arg.Flag("onReadonly", false) {
 		config.Lock.OnReadonly = func(event lock.Event) { e.tell(encodeEvent(event), nil) }
 	}
@@ -172,12 +173,19 @@ func givenUp(ctx context.Context, err error) error {
 }
 
 // locksWithin returns the locks of an AutoSave: within the lease that lock.within names, if any. The first acquisition
-// gets the locks that the page holds already.
-func (s *service) locksWithin(arg *options.Reader) autosave.Locks {
+// gets the locks that the page holds already. A page that begins again may have lost that lease, in the back/forward cache or with
+// the runtime before: then every acquisition fails.
+func (s *service) locksWithin(arg *options.Reader, again bool) autosave.Locks {
 	locks := nested{Manager: s.manager, lent: arg.Whole("lent")}
-	if inner := arg.Inner("lock"); inner != nil {
-		locks.within = s.outer(inner)
+	inner := arg.Inner("lock")
+	if inner == nil {
+		return locks
 	}
+	if _, held := s.manager.Lease(inner.Text("within")); again && inner.Has("within") && !held {
+		locks.lost = &lock.Error{Code: lock.CodeInvalidArgument, Operation: lock.OpAcquire, Detail: "lock.within must be a lease that is still held"}
+		return locks
+	}
+	locks.within = s.outer(inner)
 	return locks
 }
 
@@ -185,10 +193,14 @@ func (s *service) locksWithin(arg *options.Reader) autosave.Locks {
 type nested struct {
 	*lock.Manager
 	within lock.Lease
+	lost   error // of that lease
 	lent   int
 }
 
 func (n nested) Acquire(ctx context.Context, opts lock.AcquireOptions) (lock.Lease, error) {
+	if n.lost != nil {
+		return lock.Lease{}, n.lost
+	}
 	return n.Manager.Acquire(jsbridge.Lent(lock.Within(ctx, n.within), n.lent), opts)
 }
 
