@@ -275,7 +275,7 @@ func (s *Saver) yield(r role, err error) {
 	if s.saves.writing != nil {
 		s.saves.writing.stop()
 	}
-	if s.saves.saving() { // it may fail
+	if s.saves.saving() && s.saves.writing.restores == nil { // it may fail
 		s.changes.keep(s.saves.writing.since)
 	}
 	s.endHandover()
@@ -344,6 +344,9 @@ func (s *Saver) keepLoss(l loss) {
 		}
 		if s.role != editing && s.drafts.text == l.text && l.marked > s.drafts.unsaved.marked && (draft != nil || text != nil && (err != nil || s.config.Drafts == nil)) { // otherwise the user has discarded it
 			s.drafts.unsaved = unsaved{text, l.marked, draft}
+		}
+		if draft == nil && err == nil && s.config.Drafts != nil {
+			s.settled(l)
 		}
 	})
 }

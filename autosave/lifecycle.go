@@ -93,6 +93,9 @@ func (s *Saver) keepLast(ctx context.Context, r role, failed error) error {
 		}
 		return err
 	})
+	if draft == nil && err == nil && s.config.Drafts != nil {
+		s.do(func() { s.settled(l) })
+	}
 	switch {
 	case failed != nil:
 		return errors.Join(failed, err)

@@ -89,11 +89,52 @@ func (s *Saver) removeDraft(ctx context.Context, d Draft, as Resolution) error {
 // a draft of it again. It loads the content before it edits.
 func (s *Saver) resolved(id string, number int64) {
 	g := Generation{Draft: id, Number: number}
-	if s.drafts.contained(g) != nil && s.role == viewing && s.changes.count() == s.drafts.unsaved.marked {
+	own, marks := s.drafts.contained(g), s.changes.count()
+	if own != nil && s.role == viewing && marks == s.drafts.unsaved.marked {
 		s.changes.forget()
 		s.newest = nil
 	}
 	s.events.tell(Event{Type: EventPhase, State: s.state(), Generation: &g})
+	if own == nil || own.Number < number || marks == s.drafts.ownMarks { // otherwise more was typed
+		s.reconsider()
+	}
+}
+
+// reconsider asks a page that may not write whether it still has unsaved text, after a decision: the page may have made the draft by itself.
+// New text becomes a draft.
+func (s *Saver) reconsider() {
+	if s.config.Drafts == nil || !s.idles() || !s.changes.dirty() {
+		return
+	}
+	l := loss{marked: s.changes.count(), text: s.drafts.text, cause: CauseLockLost}
+	s.work.Go(func() {
+		ctx, stop := context.WithTimeout(s.life, answerLimit)
+		defer stop()
+		if s.Told(ctx) != nil {
+			return // the page has not heard of the decision
+		}
+		draft, err := s.config.seal(ctx, l.cause)
+		s.do(func() {
+			switch {
+			case draft == nil && err == nil:
+				s.settled(l)
+			case draft != nil && !slices.ContainsFunc(s.drafts.waiting, func(d Draft) bool { return d.ID == draft.ID && d.Number >= draft.Number }):
+				s.sealed(*draft, l.text, s.newest)
+			}
+		})
+	})
+}
+
+// settled records that nothing of the text is unsaved, if this page may not write and nothing was typed since. It loads the content before it
+// edits.
+func (s *Saver) settled(l loss) {
+	if !s.idles() || !s.changes.dirty() || s.changes.count() != l.marked || s.drafts.text != l.text {
+		return
+	}
+	s.changes.forget()
+	s.drafts.unsaved = unsaved{marked: l.marked}
+	s.newest = nil
+	s.events.tell(Event{Type: EventPhase, State: s.state()})
 }
 
 // saveDraft makes the draft the content and gives it to the page, or keeps it in the history. decided is the lease at the time of the decision.

@@ -58,6 +58,11 @@ func (t *tenure) verifying() bool { return t.role == starting && t.leaseDone != 
 // writes reports whether this page may write.
 func (t *tenure) writes() bool { return t.role == editing || t.role == leaving }
 
+// idles reports whether this page may not write, and is not about to.
+func (t *tenure) idles() bool {
+	return t.role == viewing || t.role == suspended || t.departing > 0 && !t.writes()
+}
+
 // settle notifies the callers that wait until it is known which page edits.
 func (t *tenure) settle() {
 	close(t.verdict)

@@ -143,7 +143,9 @@ func (s *Saver) sized(bytes int64) { s.do(func() { s.saves.size = bytes }) }
 func (s *Saver) written(w *write, o outcome) {
 	holds := s.leaseDone != nil // it may verify its lease
 	if o.err != nil {
-		s.changes.keep(w.since)
+		if holds { // otherwise yield has done so, and another page may have saved the text since
+			s.changes.keep(w.since)
+		}
 		s.saves.unrestored(o.err)
 		switch {
 		case !holds:
