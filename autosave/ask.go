@@ -251,7 +251,7 @@ func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.T
 		}
 		a.offers(m, until)
 		if len(m.Document) <= len(s.config.document()) && s.stillOffers(ctx, a) && time.Until(until) > 0 { // otherwise there may be more editors
-			return true, s.take(ctx, a, true)
+			return s.steal(ctx, a, timer)
 		}
 		return s.takeOffered(ctx, a, timer)
 	case EditLeft:
@@ -291,7 +291,7 @@ func (s *Saver) takeOffered(ctx context.Context, a *ask, timer *time.Timer) (don
 		return true, &Error{Code: CodeHandoverNoAnswer, Detail: "the page that edits does not answer; force takes the lock from it"}
 	}
 	a.forced = !offered
-	return true, s.take(ctx, a, true)
+	return s.steal(ctx, a, timer)
 }
 
 // outranked reports whether another page is about to take the lock by force as well. The page with the lowest round
@@ -303,65 +303,4 @@ func (s *Saver) outranked(a *ask) (yes bool) {
 		}
 	})
 	return yes
-}
-
-// take takes the lock, by force from any holder, and waits until this page edits. If the caller ends ctx before, this
-// page does not become the editor and gives the lock back. It waits for the lock no longer than an offer is valid. If the store does not
-// answer, take returns, and the page edits as soon as the store answers.
-func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
-	ctx, stop := context.WithTimeout(caller, takeLimit)
-	defer stop()
-	var verdict chan struct{}
-	var term int64
-	already, withdrawn := false, false
-	if !s.do(func() {
-		withdrawn, already, verdict = s.asking != a, s.role == editing, s.verdict
-		if withdrawn || already || s.role == loading || s.role == leaving || s.role == starting && (!steal || s.leaseDone != nil) {
-			return // its turn came without a handover, or may come: this page verifies its lease, or tries to acquire the lock already
-		}
-		s.stop()
-		s.enter(starting)
-		term = s.term
-		if !steal {
-			s.acquireFree()
-			return
-		}
-		opts := s.config.Lock
-		opts.Steal, opts.IfAvailable, opts.Timeout = true, false, handoverLimit
-		if !a.forced {
-			opts.Timeout = max(1, handoverLimit-time.Since(a.at)) // at least the shortest one: this page may have slept just now
-		}
-		s.acquire(opts)
-	}) {
-		return s.over()
-	}
-	switch {
-	case withdrawn:
-		return errSuspended
-	case already:
-		return nil
-	}
-	err := s.await(ctx, verdict)
-	s.do(func() { err = s.taken(caller, ctx, term, err) })
-	return err
-}
-
-// taken returns the result of an attempt to take the lock, and ends the attempt when the caller or its time has ended. A page that has
-// the lock loads its content if only the time has ended.
-func (s *Saver) taken(caller, ctx context.Context, term int64, err error) error {
-	switch {
-	case s.role == editing:
-		return nil
-	case err == nil:
-		return s.refusal()
-	case caller.Err() != nil:
-	case s.role == starting:
-		err = &Error{Code: CodeReadOnly, Detail: "the lock was not granted in time: another page holds or awaits a part of it", Err: context.Cause(ctx)}
-	default:
-		return late(ctx, CodeReadOnly, theStore)
-	}
-	if term != 0 && (s.term == term || s.role == loading && s.term == term+1) {
-		s.stepBack(s.retries.lastErr, lateInspectLimit) // the page that lost the lock is in the queue by then
-	}
-	return err
 }
