@@ -56,11 +56,6 @@ func (a *API) MayRead(s sessions.Session, paths []locks.Path) bool {
 	return len(a.readable(s, paths)) > 0
 }
 
-// ServeContent responds with the content of a document, as GET and HEAD of the API do.
-func (a *API) ServeContent(w http.ResponseWriter, r *http.Request, id string) error {
-	return a.readContent(w, r, sessions.Session{}, id)
-}
-
 // Expected returns the condition of a write on the present content in the headers If-Match, If-None-Match and
 // If-Unmodified-Since; nil if there is none.
 func Expected(r *http.Request) content.Expected { return expected(r) }

@@ -134,7 +134,7 @@ func (h *Handler) lock(c *call, id string) error {
 		if now.held {
 			return h.extend(c, now, id)
 		}
-		_, err = h.acquire(c, lockTTL, noteLock+id, 0)
+		lease, err := h.acquire(c, lockTTL, noteLock+id, 0)
 		var denied *locks.DeniedError
 		if errors.As(err, &denied) && len(denied.Holders) > 0 && c.r.Context().Err() == nil {
 			continue // perhaps the same id has just locked it
@@ -142,8 +142,17 @@ func (h *Handler) lock(c *call, id string) error {
 		if err != nil {
 			return h.denied(c, err)
 		}
-		return h.done(c)
+		return h.granted(c, lease)
 	}
+}
+
+// granted responds with the version that a new lock protects. Somebody may have saved, or deleted the file, since the request came.
+func (h *Handler) granted(c *call, lease locks.Lease) error {
+	if err := h.find(c); err != nil {
+		h.API.Drop(c.r, lease)
+		return err
+	}
+	return h.done(c)
 }
 
 // acquire acquires the document's lock. If replaced is a token, the lock with it ends and hands over to the new one.
@@ -171,10 +180,11 @@ func (h *Handler) relock(c *call, old, id string) error {
 	if !now.ours || now.id != old {
 		return now.mismatch(c)
 	}
-	if _, err := h.acquire(c, lockTTL, noteLock+id, now.lease.Token); err != nil {
+	lease, err := h.acquire(c, lockTTL, noteLock+id, now.lease.Token)
+	if err != nil {
 		return h.denied(c, err)
 	}
-	return h.done(c)
+	return h.granted(c, lease)
 }
 
 func (h *Handler) refreshLock(c *call, id string) error {

@@ -156,11 +156,13 @@ func (h *Handler) checkFileInfo(c *call) error {
 }
 
 func (h *Handler) getFile(c *call) error {
-	if limit, err := strconv.ParseInt(c.r.Header.Get("X-WOPI-MaxExpectedSize"), 10, 64); err == nil && int64(c.info.Size) > limit {
-		return errTooLarge
-	}
-	c.w.Header().Set(versionHeader, c.info.Generation)
-	return h.API.ServeContent(c.w, c.r, c.id)
+	return h.API.ServeContent(c.w, c.r, c.id, func(info content.Info) error {
+		if limit, err := strconv.ParseInt(c.r.Header.Get("X-WOPI-MaxExpectedSize"), 10, 64); err == nil && int64(info.Size) > limit {
+			return errTooLarge
+		}
+		c.w.Header().Set(versionHeader, info.Generation)
+		return nil
+	})
 }
 
 // putFile saves. Without a lock, only an empty file may be written, which is how an office suite fills a new one.

@@ -1,0 +1,106 @@
+package wopi
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server/blobs"
+	"github.com/holdfast-dev/holdfast/server/content"
+	"github.com/holdfast-dev/holdfast/server/httpapi"
+	"github.com/holdfast-dev/holdfast/server/kv/memory"
+	"github.com/holdfast-dev/holdfast/server/locks"
+	"github.com/holdfast-dev/holdfast/server/sessions"
+)
+
+// editor is a web editor, which saves between two steps of a request.
+type editor struct {
+	t *testing.T
+	h *Handler
+}
+
+func newEditor(t *testing.T) editor {
+	m := memory.New()
+	t.Cleanup(m.Close)
+	store := m.Client(nil)
+	t.Cleanup(func() { assert.NoError(t, store.Close()) })
+	table, err := locks.Open(t.Context(), store, locks.Config{})
+	require.NoError(t, err)
+	t.Cleanup(table.Close)
+	files, err := blobs.OpenFiles(t.TempDir())
+	require.NoError(t, err)
+	api, err := httpapi.New(httpapi.Config{Locks: table, Contents: content.New(content.Config{KV: store, Locks: table, Blobs: files}),
+		WriteLimit: time.Minute, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	return editor{t, New(Config{API: api, Locks: table, Contents: api.Contents, LockTTL: time.Minute})}
+}
+
+// save saves the document under a lock, releases the lock and returns the version of the file.
+func (e editor) save(text string) string {
+	e.t.Helper()
+	by := locks.Holder{ID: "ann", Name: "Ann"}
+	lease, err := e.h.Locks.Acquire(e.t.Context(), locks.Request{Paths: []locks.Path{locks.Document("a")}, Holder: by, TTL: time.Minute})
+	require.NoError(e.t, err)
+	info, err := e.h.Contents.Write(e.t.Context(), "a", content.Writer{Holder: "ann", Maker: "ann"}, lease.Token, content.Save{}, nil, []byte(text))
+	require.NoError(e.t, err)
+	require.NoError(e.t, e.h.Locks.Release(e.t.Context(), lease.ID, "ann"))
+	return info.Generation
+}
+
+// found returns a request that has found the document, and has not been carried out yet.
+func (e editor) found(method string) (*call, *httptest.ResponseRecorder) {
+	e.t.Helper()
+	w := httptest.NewRecorder()
+	c := &call{w: w, r: httptest.NewRequestWithContext(e.t.Context(), method, "/wopi/files/a", nil), session: sessions.Session{HolderID: "suite"}, id: "a"}
+	require.NoError(e.t, e.h.find(c))
+	return c, w
+}
+
+// A web editor saves and releases its lock just before the suite gets it. The suite sees by the version that the file which it has loaded is no
+// longer the present one; otherwise its next save would replace that of the editor.
+func TestALockTellsTheVersionThatItProtects(t *testing.T) {
+	e := newEditor(t)
+	e.save("first")
+	c, w := e.found(http.MethodPost)
+	second := e.save("second")
+	require.NoError(t, e.h.lock(c, "id"))
+	assert.Equal(t, second, w.Header().Get(versionHeader))
+}
+
+// A save between the two reads of a GetFile: the version is that of the bytes.
+func TestTheVersionOfAFileIsThatOfItsBytes(t *testing.T) {
+	e := newEditor(t)
+	e.save("first")
+	c, w := e.found(http.MethodGet)
+	second := e.save("second, which is longer")
+	require.NoError(t, e.h.getFile(c))
+	text, err := io.ReadAll(w.Body)
+	require.NoError(t, err)
+	assert.Equal(t, "second, which is longer", string(text))
+	assert.Equal(t, second, w.Header().Get(versionHeader))
+
+	c, w = e.found(http.MethodGet)
+	c.r.Header.Set("X-WOPI-MaxExpectedSize", "100")
+	e.save(strings.Repeat("x", 101))
+	require.ErrorIs(t, e.h.getFile(c), errTooLarge)
+	assert.Empty(t, w.Body.String())
+}
+
+// The file is deleted just before the suite locks it. The suite gets no lock that nobody knows.
+func TestNoLockOnAFileThatHasGone(t *testing.T) {
+	e := newEditor(t)
+	e.save("text")
+	c, _ := e.found(http.MethodPost)
+	require.NoError(t, e.h.Contents.Erase(t.Context(), "a", nil))
+	require.ErrorIs(t, e.h.lock(c, "id"), errNoFile)
+	lease, _, err := e.h.Locks.At(t.Context(), locks.Document("a"))
+	require.NoError(t, err)
+	assert.Zero(t, lease.Token)
+}
