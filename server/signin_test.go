@@ -96,6 +96,23 @@ func TestABrowserSignsInAndOut(t *testing.T) {
 	require.Equal(t, http.StatusOK, b.do("DELETE", "/api/session", "").status, "signing out twice does no harm")
 }
 
+// A browser that signs out leaves no lock to others until its TTL, whatever it holds. A lock of a program of the same user stays.
+func TestSigningOutReleasesTheLocks(t *testing.T) {
+	t.Parallel()
+	s := startWithUsers(t, "")
+	b, program := s.browser(t), s.as(t, "ann-key")
+	require.Equal(t, http.StatusOK, b.do("POST", "/api/session", "ann-key").status)
+	require.Equal(t, http.StatusOK, b.do("POST", lockOf("r"), "").status)
+	require.Equal(t, http.StatusOK, b.do("POST", lockOf("s")+"?ticket=t1", "").status)
+	require.Equal(t, http.StatusOK, program.do("POST", lockOf("of-a-program"), nil).status)
+	require.Equal(t, http.StatusOK, b.do("DELETE", "/api/session", "").status)
+	for _, document := range []string{"r", "s"} {
+		assert.Equal(t, http.StatusOK, s.as(t, "bob-key").do("POST", lockOf(document), nil).status, document)
+	}
+	require.Equal(t, http.StatusOK, program.do("DELETE", "/api/session", nil).status)
+	require.Equal(t, http.StatusOK, program.do("PUT", lockOf("of-a-program"), nil).status)
+}
+
 // A user that signs in inherits no lock: neither from an anonymous session, nor from another user, nor by a session
 // that another client has given the browser.
 func TestSigningInInheritsNoLock(t *testing.T) {

@@ -39,9 +39,17 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request, s sessions.Session)
 	return nil
 }
 
-// signOut has a browser forget its user. The locks of the session expire.
+// signOut has a browser forget its user and its session, and releases the session's locks. A program keeps its locks: it has no cookie, and others
+// of its user may be the same owner.
 func (a *API) signOut(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
 	a.Sessions.SignOut(w, r)
+	if s.Proven {
+		ctx, cancel := a.whole(r)
+		defer cancel()
+		if err := a.Locks.ReleaseAll(ctx, append(s.Former, s.HolderID)); err != nil {
+			a.Log.Warn("the locks of a session that has ended could not be released; they expire", "error", err)
+		}
+	}
 	if s.User.SignedIn() {
 		a.noted(r, s, audit.Entry{Event: audit.SignedOut})
 	}

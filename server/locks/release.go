@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
@@ -51,6 +53,30 @@ func (t *Table) releaseSeen(ctx context.Context, s storedLease, seen bool) (bool
 	}
 	return ended, err
 }
+
+// ReleaseAll ends the leases of holders, as when a browser signs out. It does not affect requests that are under way.
+func (t *Table) ReleaseAll(ctx context.Context, holders []string) error {
+	if err := t.hearAll(ctx); err != nil {
+		return err
+	}
+	var leases []storedLease
+	t.mirror.mu.Lock()
+	for _, holder := range holders {
+		for _, id := range t.mirror.graph.Held(holder) {
+			leases = append(leases, t.mirror.held[id].storedLease())
+		}
+	}
+	t.mirror.mu.Unlock()
+	var all errgroup.Group
+	all.SetLimit(releasesAtOnce)
+	for _, s := range leases {
+		all.Go(func() error { return t.release(ctx, s) })
+	}
+	return all.Wait()
+}
+
+// releasesAtOnce is the number of leases that ReleaseAll ends together. Those of one moment share a transaction.
+const releasesAtOnce = 32
 
 // Drop releases a lease that its holder has not received, or no longer needs. If the store does not answer, the table tries again, because
 // nobody else releases the lease before its time.

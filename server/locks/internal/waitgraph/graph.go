@@ -151,6 +151,16 @@ func (g *Graph) Count(name string) (held, waiting int) {
 	return 0, 0
 }
 
+// Held returns the IDs of an owner's leases.
+func (g *Graph) Held(name string) (ids []string) {
+	if o := g.owners[name]; o != nil {
+		for c := range o.held {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
 // AnyTicket reports whether f returns true for the ID of one of an owner's tickets.
 func (g *Graph) AnyTicket(name string, f func(id string) bool) bool {
 	if o := g.owners[name]; o != nil {
