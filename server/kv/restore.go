@@ -70,8 +70,15 @@ func checkUnmarked(dir string) error {
 // of the snapshot plus bump, and its history is compacted. The store is a cluster of one.
 func (r *Restoration) Store(file string, bump uint64) (err error) {
 	defer func() {
-		if p := recover(); p != nil { // etcd panics on some damaged databases
+		p := recover() // etcd panics on some damaged databases
+		reason, _ := p.(error)
+		switch refusal := errors.Join(err, reason); {
+		case isRefusal(refusal):
+			err = fmt.Errorf("the store cannot be restored: %w; fix the cause, remove the files in %s and restore again", refusal, r.dir)
+		case p != nil:
 			err = fmt.Errorf("the copy of the store is damaged: %v", p)
+		case err != nil:
+			err = fmt.Errorf("the copy of the store cannot be restored: %w", err)
 		}
 	}()
 	settings := embed.NewConfig()
@@ -83,7 +90,7 @@ func (r *Restoration) Store(file string, bump uint64) (err error) {
 		RevisionBump: bump, MarkCompacted: bump > 0,
 	})
 	if err != nil {
-		return fmt.Errorf("the copy of the store cannot be restored: %w", err)
+		return err
 	}
 	if err := os.Rename(filepath.Join(made, "member"), filepath.Join(r.dir, "member")); err != nil {
 		return err
