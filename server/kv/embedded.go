@@ -86,6 +86,9 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
+// errNoRoom is the reason of a start that fails while the disk is full. etcd does not say so if it cannot make the copy of a log that it repairs.
+var errNoRoom = errors.New("its disk has too little free space")
+
 // start starts etcd. With damaged files etcd panics or ends the process; start returns an error instead.
 func (e *embedded) start(c Config, settings *embed.Config) (err error) {
 	defer func() {
@@ -93,6 +96,9 @@ func (e *embedded) start(c Config, settings *embed.Config) (err error) {
 			reason, ok := p.(error)
 			if !ok {
 				reason = fmt.Errorf("%v", p)
+			}
+			if short(freeOn(settings.Dir)) {
+				reason = fmt.Errorf("%w: %w", errNoRoom, reason)
 			}
 			err = unusable(c.DataDir, reason)
 		}
@@ -112,7 +118,7 @@ func (e *embedded) start(c Config, settings *embed.Config) (err error) {
 
 // unusable explains why etcd does not start on files. A refusal of the system says nothing about the files.
 func unusable(dir string, reason error) error {
-	if isRefusal(reason) {
+	if isRefusal(reason) || errors.Is(reason, errNoRoom) {
 		return fmt.Errorf("the store in %s cannot start: %w; acknowledged changes are kept; fix the cause and start again", dir, reason)
 	}
 	return fmt.Errorf("the files in %s are damaged (%w); restore a backup into an empty directory", dir, reason)

@@ -59,6 +59,7 @@ func short(free int64) bool {
 // makeRoom deletes the reserve file on a full disk before etcd starts. etcd then allocates the next log segment. If it found no space, it
 // would end as soon as it needs that segment, however much space there is by then. It begins with 0.tmp, so the other one only takes space.
 func makeRoom(dir string) error {
+	dropBroken(dir)
 	if !short(freeOn(dir)) {
 		return nil
 	}
@@ -70,6 +71,15 @@ func makeRoom(dir string) error {
 	return nil
 }
 
+// dropBroken removes the copies of log segments that etcd makes before it repairs them, and never removes. What a copy has besides the repaired
+// segment was never acknowledged.
+func dropBroken(dir string) {
+	left, _ := filepath.Glob(filepath.Join(dir, "member", "wal", "*.broken"))
+	for _, path := range left {
+		_ = os.Remove(path) // the next start tries again
+	}
+}
+
 // hold keeps the reserve file while there is space beyond diskReserve for it, apart from the next log segment, which etcd
 // allocates a little after a segment begins. It deletes the file when other programs have filled the disk.
 func (k *spaceMaintainer) hold(r Space) error {
@@ -79,6 +89,7 @@ func (k *spaceMaintainer) hold(r Space) error {
 		return nil
 	case short(r.Free):
 		k.holds = false
+		dropBroken(k.dir)
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
