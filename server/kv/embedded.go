@@ -253,8 +253,8 @@ func etcdConfig(c Config, dir, socket string) *embed.Config {
 	e.QuotaBackendBytes = hardQuota(c.Quota)
 	e.MaxTxnOps = MaxOps
 	e.SnapshotCatchUpEntries = memberCatchUp
-	e.SnapshotCount, e.MaxWalFiles = snapshotCount, keptSegments
-	e.MaxSnapFiles = 0 // [spaceMaintainer.prune] removes snapshots
+	e.SnapshotCount = snapshotCount
+	e.MaxSnapFiles, e.MaxWalFiles = 0, 0 // [spaceMaintainer.prune] removes them
 	if c.Member.PeerURL == "" {
 		// In a cluster of one no heartbeat can be late, and a start waits for a random part of the election timeout.
 		// This is the lowest number of ticks that etcd accepts. Each tick costs CPU time even when idle.

@@ -116,23 +116,40 @@ func TestAQuietFullStoreIsCompactedAgain(t *testing.T) {
 	assert.False(t, k.alarmed())
 }
 
-// The store removes old snapshots, and etcd does not: of two that remove the same file, etcd would be the one that ends the process. The latest
-// snapshot may be incomplete, so the one before it stays, however little space is left.
-func TestOnlyTheStoreRemovesSnapshots(t *testing.T) {
+// The store removes old snapshots and log segments, and etcd does not: of two that remove the same file, etcd would be the one that ends the process.
+// The latest snapshot may be incomplete, so the one before it stays, however little space is left. The segment that is in use stays, too.
+func TestOnlyTheStoreRemovesFiles(t *testing.T) {
 	k := newMaintainer(t, Config{}, 1<<30)
 	assert.Zero(t, k.s.embedded.etcd.Config().MaxSnapFiles)
-	folder := filepath.Join(k.dir, "member", "snap")
+	assert.Zero(t, k.s.embedded.etcd.Config().MaxWalFiles)
+	snapshots, segments := filepath.Join(k.dir, "member", "snap"), filepath.Join(k.dir, "member", "wal")
 	for i := range 8 {
-		require.NoError(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("%d.snap", i)), nil, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(snapshots, fmt.Sprintf("%d.snap", i)), nil, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(segments, fmt.Sprintf("-%d.wal", i)), nil, 0o600)) // older than the one in use
 	}
-	left := func(free int64) int {
-		require.NoError(t, k.prune(Space{Free: free}))
-		names, err := filepath.Glob(filepath.Join(folder, "*.snap"))
+	names := func(pattern string) []string {
+		list, err := filepath.Glob(pattern)
 		require.NoError(t, err)
-		assert.Equal(t, filepath.Join(folder, "7.snap"), names[len(names)-1])
-		return len(names)
+		return list
 	}
-	assert.Equal(t, keptSnapshots, left(1<<40))
-	assert.Equal(t, keptSnapshots, left(-1), "the free space is unknown")
-	assert.Equal(t, 2, left(0))
+	used := names(filepath.Join(segments, "0*.wal"))
+	left := func(free int64) (int, int) {
+		require.NoError(t, k.prune(Space{Free: free}))
+		kept, log := names(filepath.Join(snapshots, "*.snap")), names(filepath.Join(segments, "*.wal"))
+		assert.Equal(t, filepath.Join(snapshots, "7.snap"), kept[len(kept)-1])
+		assert.Equal(t, used[0], log[len(log)-1])
+		return len(kept), len(log)
+	}
+	for _, c := range []struct {
+		free                int64
+		snapshots, segments int
+	}{
+		{1 << 40, keptSnapshots, keptSegments},
+		{-1, keptSnapshots, keptSegments}, // the free space is unknown
+		{0, 2, 1},
+	} {
+		snapshots, segments := left(c.free)
+		assert.Equal(t, c.snapshots, snapshots)
+		assert.Equal(t, c.segments, segments)
+	}
 }

@@ -93,7 +93,7 @@ func (k *spaceMaintainer) hold(r Space) error {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		return k.drop("wal", "wal", 1)
+		return nil
 	case k.holds || r.Free < diskReserve()+reserveSize():
 		return nil
 	}
@@ -118,18 +118,17 @@ func allocated(segment string) bool {
 	return err == nil && info.Size() >= wal.SegmentSizeBytes
 }
 
-// prune removes old snapshots, almost all of them if little space is left. etcd removes none here ([etcdConfig]): it would end if one of them
-// were gone already. The one before the latest stays, because etcd may still be writing the latest.
+// prune removes old snapshots and the log segments that no snapshot needs, almost all of them if little space is left. etcd removes none here
+// ([etcdConfig]): it would end if one of them were gone already. The snapshot before the latest stays, because etcd may still be writing the latest.
 func (k *spaceMaintainer) prune(r Space) error {
-	keep := uint(keptSnapshots)
+	snapshots, segments := uint(keptSnapshots), uint(keptSegments)
 	if short(r.Free) {
-		keep = 2
+		snapshots, segments = 2, 1
 	}
-	return errors.Join(k.drop("snap", "snap", keep), k.drop("snap", "snap.db", keep))
+	return errors.Join(k.drop("snap", "snap", snapshots), k.drop("snap", "snap.db", snapshots), k.drop("wal", "wal", segments))
 }
 
-// drop removes the oldest files and keeps a number of them. It keeps log segments that are in use. etcd itself removes segments every 30 s and
-// keeps more.
+// drop removes the oldest files and keeps a number of them. It keeps log segments that are in use.
 func (k *spaceMaintainer) drop(folder, suffix string, keep uint) error {
 	stop := make(chan struct{})
 	close(stop) // after one pass
