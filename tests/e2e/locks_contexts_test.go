@@ -181,6 +181,47 @@ func TestLeasesOfADetachedFrame(t *testing.T) {
 	})
 }
 
+// A frame waits for leases of the project, of a place and of a slot, and is removed. Its requests are never answered, as the browser's own are
+// not, and nothing of them is left.
+func TestLeasesForWhichADetachedFrameWaited(t *testing.T) {
+	t.Parallel()
+	mux := pages(t, siteDir)
+	mux.HandleFunc("/framed", blank(func(h http.Header) { h.Del("Content-Security-Policy") }))
+	w := world{browser.Start(t, quick), browser.Serve(t, mux)}
+	for _, strategy := range []string{"web-lock", "file-lock"} {
+		t.Run(strategy, func(t *testing.T) {
+			eachHost(t, func(t *testing.T, host string) {
+				options := "{host: '" + host + "', strategy: '" + strategy + "', root: 'detached waiter " + host + "'}"
+				tab := w.Open(t, w.URL("/framed"))
+				begin(tab, options)
+				tab.MustEval(`
+					const held = await hf.acquireProjectLock()
+					const frame = document.createElement('iframe')
+					frame.src = '/framed'
+					await new Promise(loaded => { frame.onload = loaded; document.body.append(frame) })
+					const {openHoldfast} = await frame.contentWindow.eval("import('/holdfast.js')")
+					const framed = await openHoldfast(`+options+`)
+					const settled = [], say = name => () => { settled.push(name) }
+					let release
+					await new Promise(held => navigator.locks.request('raw', () => new Promise(done => { release = done; held() })))
+					frame.contentWindow.navigator.locks.request('raw', () => {}).then(say('the browser'), say('the browser'))
+					for (const options of [{}, {path: ['place']}, {path: ['slot'], slots: 2}]) framed.acquireProjectLock(options).then(say('Holdfast'), say('Holdfast'))
+					while ((await hf.inspect()).pending.length < 3);
+					frame.remove()
+					await held.release()
+					release()
+					for (const options of [{}, {path: ['place']}, {path: ['slot'], slots: 2}]) await hf.releaseProjectLock(await hf.acquireProjectLock(options))
+					while ((await hf.inspect()).pending.length);
+					null`, nil)
+				free(tab)
+				assert.Empty(t, browser.Get[[]string](tab, "settled"))
+				tab.MustEval("await hf.close()", nil)
+				tab.Quiet()
+			})
+		})
+	}
+}
+
 // A release without an answer from the file storage is reported as a failed release, not as a browser that cannot
 // lock.
 func TestReleaseThatIsNotAnsweredSaysSo(t *testing.T) {
