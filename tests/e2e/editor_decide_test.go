@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -97,7 +98,39 @@ func TestEditorTypesAfterDecision(t *testing.T) {
 	tab.Quiet()
 }
 
-// On a phone the whole decision is on the screen.
+// The tab opens again while it reads a draft. That reading ends with an error, which is no failure for the user. The next runtime
+// reads the draft again.
+func TestEditorShowsDraftAfterOpeningAgain(t *testing.T) {
+	t.Parallel()
+	tab := decider(t, open(t, quick), "Ben")
+	tab.MustEval(strings.Replace(slowReading, "const content =", `
+		if (!globalThis.opened) await new Promise(done => answers.push(done))
+		return`, 1)+"write(' again')", nil)
+	tab.WaitFor("answers.length > 0 && $('phase').textContent === 'saved'", browser.Limit) // it reads the sides, because there is a new save
+	tab.MustEval("$('name').value = 'Anna'; $('name').dispatchEvent(new Event('change', {bubbles: true}))", nil)
+	tab.WaitFor("document.title === 'Writing · Anna'", browser.Limit)
+	tab.MustEval("globalThis.opened = true; answers.forEach(answer => answer())", nil)
+	tab.WaitFor("$('decide-theirs').textContent === 'Ann again'", browser.Limit)
+	assert.True(t, browser.Get[bool](tab, "$('outcome').hidden"), "no action of the user has failed")
+	tab.Quiet()
+}
+
+// A draft waits, and the tab that writes refuses. The refusal stays when that tab saves, which draws the draft again.
+func TestEditorShowsRefusalBesideDraft(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	ann := decider(t, w, "Cleo")
+	ben := editorTab(t, w, "Ben")
+	ann.MustEval("$('keep').click()", nil)
+	press(ben, "ask")
+	ben.WaitFor("!$('outcome').hidden", browser.Limit)
+	ann.MustEval("write(' again')", nil)
+	ben.WaitFor("$('decide-theirs').textContent === 'Ann again'", browser.Limit)
+	assert.Contains(t, browser.Get[string](ben, "$('outcome').hidden ? '' : $('outcome').textContent"), "refused")
+	ben.Quiet()
+}
+
+// On a phone the whole decision is on the screen. On a laptop the three sides are beside each other.
 func TestEditorDecisionFitsPhone(t *testing.T) {
 	t.Parallel()
 	tab := decider(t, open(t, quick), "Ben", "Cleo")

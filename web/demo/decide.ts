@@ -24,6 +24,8 @@ export interface Actions {
   discard(draft: Draft): Promise<void>;
   /** Runs an action of the user and shows its failure. */
   attempt(action: () => Promise<void>): Promise<void>;
+  /** Shows a failure that no action of the user has caused. */
+  tell(failure: unknown): void;
 }
 
 type Choice = "mine" | "theirs" | "both";
@@ -32,6 +34,9 @@ const causes: Record<Draft["cause"], string> = {
   closed: "the tab was closed", crashed: "the tab crashed", "lock-lost": "another tab took over",
   offline: "the server was out of reach", "save-failed": "saving failed",
 };
+
+/** The codes of calls whose runtime was closed, because the user gave the tab another name. */
+const ends = ["aborted", "disposed"];
 
 export class Decide {
   readonly #actions: Actions;
@@ -84,19 +89,18 @@ export class Decide {
   async #show(): Promise<void> {
     const draft = this.#draft;
     if (!draft) return;
-    await this.#actions.attempt(async () => {
-      const sides = await this.#actions.sides(draft).catch((failure: unknown) => {
-        if ((failure as { code?: string }).code !== "not-found") throw failure;
-        return undefined; // it was saved, or another tab has decided
-      });
-      if (!sides || draft !== this.#draft) return; // the user has chosen another draft meanwhile
-      this.#sides = sides;
-      const base = sides.base ?? "";
-      setText(byId("decide-base"), sides.base === undefined ? "Not kept any more." : base || "An empty text.");
-      drawDiff(byId("decide-mine"), base, sides.mine);
-      drawDiff(byId("decide-theirs"), base, sides.theirs);
-      this.#drawResult();
+    const sides = await this.#actions.sides(draft).catch((failure: unknown) => {
+      const { code = "" } = failure as { code?: string };
+      if (ends.includes(code)) this.#shown = ""; // the next runtime shows it
+      else if (code !== "not-found") this.#actions.tell(failure); // otherwise it was saved, or another tab has decided
     });
+    if (!sides || draft !== this.#draft) return; // the user has chosen another draft meanwhile
+    this.#sides = sides;
+    const base = sides.base ?? "";
+    setText(byId("decide-base"), sides.base === undefined ? "Not kept any more." : base || "An empty text.");
+    drawDiff(byId("decide-mine"), base, sides.mine);
+    drawDiff(byId("decide-theirs"), base, sides.theirs);
+    this.#drawResult();
   }
 
   #drawResult(): void {

@@ -46,6 +46,7 @@ const decide = new Decide({
   keep: (draft) => writer.resolve(draft, "generation"),
   discard: (draft) => writer.resolve(draft, "discard"),
   attempt,
+  tell,
 });
 
 open();
@@ -198,16 +199,20 @@ const plain: Record<string, string> = {
 
 /** Runs a user's action and shows its failure. */
 async function attempt(action: () => Promise<void>): Promise<void> {
-  const outcome = byId("outcome");
-  outcome.hidden = true;
+  byId("outcome").hidden = true;
   try {
     await action();
   } catch (failure) {
-    const code = (failure as { code?: string }).code ?? codeOf(failure) ?? "";
-    const refusal = code === "handover-refused" ? messageOf(failure).replace(/^.*?: /, "") : "";
-    setText(outcome, `${plain[code] ?? messageOf(failure)}${refusal ? `: ${refusal}` : ""}.`);
-    outcome.hidden = false;
+    tell(failure);
   }
+}
+
+function tell(failure: unknown): void {
+  const outcome = byId("outcome");
+  const code = (failure as { code?: string }).code ?? codeOf(failure) ?? "";
+  const refusal = code === "handover-refused" ? messageOf(failure).replace(/^.*?: /, "") : "";
+  setText(outcome, `${plain[code] ?? messageOf(failure)}${refusal ? `: ${refusal}` : ""}.`);
+  outcome.hidden = false;
 }
 
 text.addEventListener("input", () => writer.typed());
