@@ -175,6 +175,7 @@ async function compare(id: string): Promise<void> {
   const generation = writer.state.history.find((g) => g.id === id);
   await attempt(async () => {
     const content = await writer.content(id);
+    if (compared !== id) return; // the user has chosen another one, or closed this view
     byId("compare").hidden = false;
     setText(byId("compare-title"), `What restoring ${generation ? new Date(generation.savedAt).toLocaleTimeString() : id} would change`);
     drawDiff(byId("compare-diff"), text.value, content);

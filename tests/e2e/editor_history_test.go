@@ -1,0 +1,40 @@
+package e2e
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
+)
+
+// historian opens the editor of the demo, and saves these texts.
+func historian(t *testing.T, w world, texts ...string) *browser.Tab {
+	t.Helper()
+	tab := editorTab(t, w, "Ann")
+	for i, text := range texts {
+		tab.MustEval("$('text').value = ''; write('"+text+"')", nil)
+		press(tab, "flush")
+		tab.WaitFor("shown() === "+strconv.Itoa(i+1), browser.Limit)
+	}
+	tab.MustEval("const saves = () => [...$('history').querySelectorAll('button')]", nil)
+	return tab
+}
+
+// The user chooses one save after another, and the storage answers in the other order. The page shows the save that it restores.
+func TestEditorComparesChosenSave(t *testing.T) {
+	t.Parallel()
+	tab := historian(t, open(t, quick), "one", "two", "three")
+	tab.MustEval(strings.Replace(slowReading, "id === 'current'", "true", 1), nil)
+	tab.MustEval("{ const [, two, one] = saves(); one.click(); two.click() }", nil)
+	tab.WaitFor("answers.length === 2", browser.Limit)
+	tab.MustEval("answers[1](); await null", nil)
+	tab.WaitFor("$('compare-diff').querySelector('ins')?.textContent === 'two'", browser.Limit)
+	tab.MustEval("answers[0](); await new Promise(done => setTimeout(done))", nil)
+	assert.Equal(t, "two", browser.Get[string](tab, "$('compare-diff').querySelector('ins').textContent"))
+	press(tab, "restore")
+	tab.WaitFor("$('text').value === 'two' && $('phase').textContent === 'saved'", browser.Limit)
+	tab.Quiet()
+}
