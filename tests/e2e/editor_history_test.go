@@ -38,3 +38,20 @@ func TestEditorComparesChosenSave(t *testing.T) {
 	tab.WaitFor("$('text').value === 'two' && $('phase').textContent === 'saved'", browser.Limit)
 	tab.Quiet()
 }
+
+// The history reaches back for weeks, so it names the day of a save that is not of today.
+func TestEditorHistoryNamesTheDay(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	tab := historian(t, w, "one")
+	assert.Regexp(t, `^\d\d:\d\d:\d\d$`, browser.Get[string](tab, "saves()[0].querySelector('time').textContent"))
+	later := w.Open(t, w.URL("/blank"))
+	later.Before(`{ const real = Date; globalThis.Date = class extends real { constructor(...of) { super(...(of.length ? of : [real.now() + 400 * 864e5])) } } }`)
+	later.Navigate(w.URL("/"))
+	later.WaitFor("document.querySelector('#history button')", browser.Limit)
+	assert.Regexp(t, `^\d?\d \w+ 20\d\d \d\d:\d\d:\d\d$`, browser.Get[string](later, "document.querySelector('#history time').textContent"))
+	later.MustEval("document.querySelector('#history button').click(); null", nil)
+	later.WaitFor("/^What restoring \\d?\\d \\w+ 20\\d\\d \\d\\d:\\d\\d:\\d\\d would change$/.test(document.querySelector('#compare-title').textContent)", browser.Limit)
+	later.Resize(390, 800)
+	assert.LessOrEqual(t, browser.Get[int](later, "document.documentElement.scrollWidth - innerWidth"), 0)
+}

@@ -8,7 +8,7 @@ import { Machines, shared } from "./machines.js";
 import { drawCompany, drawHistory, drawTabs } from "./lists.js";
 import { friendlyName, loadName, saveName, shortName } from "./names.js";
 import { Presence } from "./presence.js";
-import { elapsed } from "./time.js";
+import { clock, elapsed } from "./time.js";
 import { codeOf, messageOf, tellFailure } from "./words.js";
 import { Writer, type WriterState } from "./writer.js";
 
@@ -177,7 +177,7 @@ async function compare(id: string): Promise<void> {
     const content = await writer.content(id);
     if (compared !== id) return; // the user has chosen another one, or closed this view
     byId("compare").hidden = false;
-    setText(byId("compare-title"), `What restoring ${generation ? new Date(generation.savedAt).toLocaleTimeString() : id} would change`);
+    setText(byId("compare-title"), `What restoring ${generation ? clock(generation.savedAt) : id} would change`);
     drawDiff(byId("compare-diff"), text.value, content);
     byId("compare-title").focus();
   });

@@ -2,10 +2,13 @@
 
 const two = (value: number): string => String(value).padStart(2, "0");
 
-/** "12:03:04", in the reader's own time zone. */
+/** "12:03:04", in the reader's own time zone; "1 Dec 12:03:04" on another day, "1 Dec 2026 12:03:04" in another year. */
 export function clock(at: number): string {
-  const date = new Date(at);
-  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  const date = new Date(at), now = new Date();
+  const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  if (date.toDateString() === now.toDateString()) return time;
+  const year = date.getFullYear() === now.getFullYear() ? {} : { year: "numeric" } as const;
+  return `${date.toLocaleDateString("en-GB", { day: "numeric", month: "short", ...year })} ${time}`;
 }
 
 /** "12:03:04.123". */
