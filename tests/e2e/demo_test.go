@@ -28,7 +28,7 @@ func demoTab(t *testing.T, w world, name string) *browser.Tab {
 
 // press clicks a button as soon as that is possible.
 func press(tab *browser.Tab, button string) {
-	tab.WaitFor("!$('"+button+"').disabled && ($('"+button+"').click(), true)", browser.Limit)
+	tab.WaitFor(fmt.Sprintf("!$(%q).disabled && $(%[1]q).ariaDisabled !== 'true' && ($(%[1]q).click(), true)", button), browser.Limit)
 }
 
 // kind waits until the status is one of these.

@@ -55,3 +55,36 @@ func TestEditorHistoryNamesTheDay(t *testing.T) {
 	later.Resize(390, 800)
 	assert.LessOrEqual(t, browser.Get[int](later, "document.documentElement.scrollWidth - innerWidth"), 0)
 }
+
+// The focus of a user of the keyboard stays where the user was, and is never lost to the page.
+func TestEditorKeepsFocus(t *testing.T) {
+	t.Parallel()
+	w := open(t, whole)
+	ann := decider(t, w, "Cleo")
+	ben := editorTab(t, w, "Ben")
+	push := func(tab *browser.Tab, element string) {
+		t.Helper()
+		tab.Show()
+		tab.MustEval(element+".focus(); null", nil)
+		tab.Press("Enter")
+	}
+	const frame = "await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))), " // a hidden or disabled element loses the focus then
+	focused := func(tab *browser.Tab) string { return browser.Get[string](tab, frame+"document.activeElement.id") }
+
+	ann.MustEval("$('keep').click()", nil)
+	push(ben, "$('ask')")
+	ben.WaitFor(frame+"!$('outcome').hidden", browser.Limit)
+	assert.Equal(t, "ask", focused(ben), "after a refusal")
+	ann.MustEval("$('keep').click()", nil)
+	push(ben, "$('ask')")
+	ben.WaitFor(frame+"kind() === 'holding'", browser.Limit)
+	assert.Equal(t, "text", focused(ben), "after a handover")
+
+	push(ben, "$('history').querySelector('button')")
+	ben.WaitFor("!$('compare').hidden", browser.Limit)
+	push(ben, "$('compare-close')")
+	assert.NotEmpty(t, browser.Get[string](ben, frame+"document.activeElement.dataset.id ?? ''"), "the save that was compared")
+	push(ben, "$('decide-use')")
+	ben.WaitFor("$('decide').hidden", browser.Limit)
+	assert.Equal(t, "text", focused(ben), "after a decision")
+}

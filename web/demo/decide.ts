@@ -69,7 +69,10 @@ export class Decide {
 
   /** Draws the drafts that wait for a decision. A read-only page can view, copy and discard them. */
   draw(drafts: Draft[], readOnly: boolean, revision: string): void {
-    byId("decide").hidden = drafts.length === 0;
+    const section = byId("decide");
+    const focused = section.contains(document.activeElement);
+    section.hidden = drafts.length === 0;
+    if (focused && section.hidden) byId("text").focus(); // the user decided with the keyboard
     byId<HTMLButtonElement>("decide-use").disabled = readOnly;
     const shape = JSON.stringify([drafts, revision]);
     if (shape === this.#shown) return;

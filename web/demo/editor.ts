@@ -148,7 +148,7 @@ function drawButtons(kind: Kind): void {
   buttons.ask.hidden = buttons.force.hidden = !reading;
   buttons.flush.hidden = byId("keep-label").hidden = kind !== "holding";
   buttons.leave.hidden = kind !== "holding" || !shared;
-  buttons.ask.disabled = buttons.force.disabled = kind === "waiting";
+  for (const ask of [buttons.ask, buttons.force]) setAttribute(ask, "aria-disabled", String(kind === "waiting")); // it keeps the focus
   // A user that asked with the keyboard continues in the text.
   if (focused && (focused === buttons.ask || focused === buttons.force) && kind === "holding") text.focus();
 }
@@ -185,8 +185,10 @@ async function compare(id: string): Promise<void> {
 }
 
 function closeCompare(): void {
+  const opener = byId("history").querySelector<HTMLElement>('[aria-pressed="true"]');
   compared = undefined;
   byId("compare").hidden = true;
+  opener?.focus(); // a user of the keyboard continues there
   draw();
 }
 
@@ -217,8 +219,11 @@ function tell(failure: unknown): void {
 }
 
 text.addEventListener("input", () => writer.typed());
-buttons.ask.addEventListener("click", () => void attempt(() => writer.ask(false)));
-buttons.force.addEventListener("click", () => void attempt(() => writer.ask(true)));
+const ask = (force: boolean): void => {
+  if (kindOf(writer.state) !== "waiting") void attempt(() => writer.ask(force));
+};
+buttons.ask.addEventListener("click", () => ask(false));
+buttons.force.addEventListener("click", () => ask(true));
 buttons.flush.addEventListener("click", () => void attempt(() => writer.flush()));
 buttons.leave.addEventListener("click", open); // saves, releases the lock, and joins the queue again
 byId<HTMLInputElement>("share-box").checked = shared;
