@@ -47,3 +47,38 @@ func TestInspector(t *testing.T) {
 	a.Quiet()
 	b.Quiet()
 }
+
+// The user leaves the inspector while it asks for the holders, and one of them does not answer. The browser keeps the page, which ends its
+// runtime. As the user comes back, the inspector shows the holders again, although no other page of the demo reports a change.
+func TestInspectorAfterReturn(t *testing.T) {
+	t.Parallel()
+	w := open(t, whole)
+	silent := w.tab(t, named("worker", "project", "Silent"))
+	silent.MustEval("lease = await hf.acquireProjectLock({path: ['a']}); null", nil)
+	tab := w.Open(t, w.URL("/inspect.html"))
+	tab.WaitFor("document.querySelectorAll('#tree .place').length > 0", browser.Limit)
+	silent.WorkerEval("setTimeout(() => { for (;;); }); null", nil)
+	silent.Freeze() // so that the page does not replace its worker
+	tab.Show()
+	tab.MustEval(`
+		const {createHoldfast} = await import('/holdfast.js')
+		const spare = createHoldfast({root: 'spare'}), all = Object.getPrototypeOf(spare), {inspect} = all
+		await spare.close()
+		const failures = []
+		all.inspect = function () {
+			const answer = inspect.call(this)
+			answer.catch(({code}) => failures.push(code))
+			if (!globalThis.left) location.href = '/blank'
+			globalThis.left = true
+			return answer
+		}`, nil)
+	tab.WaitFor("location.pathname === '/blank'", browser.Limit)
+	silent.Close()
+	other := w.tab(t, named("worker", "project", "Ben"))
+	other.MustEval("lease = await hf.acquireProjectLock(); null", nil)
+	tab.Show()
+	tab.MustEval("setTimeout(() => history.back()); null", nil)
+	tab.WaitFor("globalThis.left && document.querySelector('#tree .chip.holds')?.textContent.startsWith('Ben holds')", browser.Limit)
+	assert.NotEmpty(t, browser.Get[[]string](tab, "failures"), "the runtime has ended during the question")
+	tab.Quiet()
+}

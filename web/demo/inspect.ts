@@ -49,7 +49,7 @@ async function refresh(): Promise<void> {
     const { held, pending } = await holdfast.inspect();
     draw(held, pending);
   } catch {
-    return; // the runtime has ended; its failure is shown
+    // The runtime starts again, as when the browser shows the page again. If it did not start at all, its failure is shown.
   }
   clearTimeout(again);
   again = setTimeout(() => void refresh(), document.hidden ? 3000 : 500);
