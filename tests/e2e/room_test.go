@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -179,4 +180,21 @@ func TestRoomFitsPhone(t *testing.T) {
 	tab.WaitFor("title() === 'Yes. Here they are.'", browser.Limit)
 	fits("a long answer")
 	tab.Quiet()
+}
+
+// The server stops before it has taken an answer. The field still has the answer, so the user can send it again.
+func TestRoomKeepsAnswerUntilServerHasIt(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	ann := roomTab(t, browser.Start(t, quick), s, "")
+	enterAs(ann, "Ann")
+	s.Signal(syscall.SIGSTOP)
+	say(ann, "typed")
+	s.Kill()
+	s.Start(s.Address())
+	ann.WaitFor("!$('send').disabled && title() === 'Not yet. Your turn.'", browser.Limit)
+	assert.Equal(t, "typed", browser.Get[string](ann, "$('reply-text').value"))
+	ann.MustEval("$('send').click(); null", nil)
+	shows(ann, "Ann: typed")
+	assert.Empty(t, browser.Get[string](ann, "$('reply-text').value"))
 }

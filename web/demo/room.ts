@@ -24,6 +24,7 @@ nameField.value = shortName(loadName());
 void showAccount();
 const client = new RoomClient(show);
 let announced = "";
+let sent: string | undefined; // an answer that the server may not have
 show();
 
 interface Telling { kind: "opening" | "free" | "waiting" | "holding" | "readonly"; title: string; explain: string }
@@ -95,6 +96,10 @@ function counted(room: Room): string {
 function showRoom(room: Room): void {
   const own = room.participants.find((participant) => participant.isMe);
   const done = room.participants.filter(hasAnswered).length;
+  if (sent !== undefined && own?.answer === sent) {
+    if (replyField.value.trim() === sent) replyField.value = "";
+    sent = undefined;
+  }
   setText(byId("dial-value"), counted(room));
   setAttribute(byId("arc"), "stroke-dasharray", `${(1000 * done) / room.participants.length} 1000`);
 
@@ -167,8 +172,7 @@ buttons.createInstead.addEventListener("click", () => {
 reply.addEventListener("submit", (event) => {
   event.preventDefault();
   if (replyField.value.trim() === "") return;
-  client.answer(replyField.value.trim());
-  replyField.value = "";
+  client.answer(sent = replyField.value.trim());
 });
 buttons.takeBack.addEventListener("click", () => client.clear(false));
 buttons.newRound.addEventListener("click", () => {
