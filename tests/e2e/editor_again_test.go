@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -94,4 +96,23 @@ func TestPagesOfDemoShowLastReading(t *testing.T) {
 			tab.Close()
 		})
 	}
+}
+
+// A module does not arrive. The page says that it does not run, and the button tries again.
+func TestEditorWithoutModule(t *testing.T) {
+	t.Parallel()
+	mux := pages(t, siteDir)
+	var arrives atomic.Bool
+	w := world{browser.Start(t, quick), browser.Serve(t, http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/holdfast.js" && !arrives.Load() {
+			http.NotFound(rw, r)
+			return
+		}
+		mux.ServeHTTP(rw, r)
+	}))}
+	tab := w.Open(t, w.URL("/"))
+	tab.WaitFor("!document.getElementById('failure').hidden", browser.Limit)
+	arrives.Store(true)
+	tab.MustEval("document.getElementById('reopen').click(); null", nil)
+	tab.WaitFor("document.body.dataset.kind === 'holding'", browser.Limit)
 }

@@ -1,6 +1,6 @@
 // The text and the runtime that saves it: everything in the editor except its appearance.
 
-import { openHoldfast, type AutoSave, type AutoSaveState, type Draft, type Generation, type HolderInfo, type Holdfast, type WaiterInfo } from "./holdfast.js";
+import type { AutoSave, AutoSaveState, Draft, Generation, HolderInfo, Holdfast, WaiterInfo } from "./holdfast.js";
 
 import type { Sides } from "./decide.js";
 
@@ -64,6 +64,8 @@ export class Writer {
     this.#set({ runtime: "opening", failure: undefined, readOnly: true });
     try {
       await before?.close().catch(() => undefined); // text that cannot be saved is a draft
+      // Imported on demand, so that the page can report a missing or broken module.
+      const { openHoldfast } = await import("./holdfast.js");
       this.#holdfast = await openHoldfast({ ownerName, ...(this.#server && { server: this.#server }) });
       this.#holdfast.addEventListener("lock:handover-requested", (event) => {
         if (this.keep()) (event as CustomEvent<{ refuse(why: string): void }>).detail.refuse("its user wants to keep writing");
