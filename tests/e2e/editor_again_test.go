@@ -98,6 +98,19 @@ func TestPagesOfDemoShowLastReading(t *testing.T) {
 	}
 }
 
+// The user unchecks the box "Between machines", which leads to another page, and comes back. The box is checked, as the page is shared.
+func TestEditorSharedBoxAfterReturn(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	tab := server.machine(t, browser.Start(t, whole), "Ann")
+	tab.MustEval("globalThis.before = true; setTimeout(() => $('share-box').click()); null", nil)
+	tab.WaitFor("location.search === '' && document.body?.dataset.kind === 'holding'", browser.Limit)
+	tab.MustEval("setTimeout(() => history.back()); null", nil)
+	tab.WaitFor("location.search === '?machines' && document.body?.dataset.kind === 'holding'", browser.Limit)
+	assert.True(t, browser.Get[bool](tab, "document.querySelector('#share-box').checked"))
+	assert.True(t, browser.Get[bool](tab, "globalThis.before === true"), "the browser has kept the page")
+}
+
 // A module does not arrive. The page says that it does not run, and the button tries again.
 func TestEditorWithoutModule(t *testing.T) {
 	t.Parallel()

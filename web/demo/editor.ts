@@ -226,7 +226,9 @@ buttons.ask.addEventListener("click", () => ask(false));
 buttons.force.addEventListener("click", () => ask(true));
 buttons.flush.addEventListener("click", () => void attempt(() => writer.flush()));
 buttons.leave.addEventListener("click", open); // saves, releases the lock, and joins the queue again
-byId<HTMLInputElement>("share-box").checked = shared;
+const showShared = (): void => { byId<HTMLInputElement>("share-box").checked = shared; };
+showShared();
+addEventListener("pageshow", showShared); // the browser may have kept the page, with the box as the user left it
 if (shared) byId<HTMLAnchorElement>("another").href = "/?machines";
 byId("share-box").addEventListener("change", () => location.assign(shared ? "/" : "/?machines"));
 writer.keep = () => keep.checked; // the browser may have checked the box again as the user came back
