@@ -34,3 +34,22 @@ func TestSigningInAndOut(t *testing.T) {
 	assert.Equal(t, false, browser.Get[bool](tab, "(await (await fetch('/api/session')).json()).signed_in"))
 	tab.Quiet("status of 401", "status of 403")
 }
+
+// The user signs out while the server is away. The page says that this has failed.
+func TestSigningOutWithoutServer(t *testing.T) {
+	t.Parallel()
+	server := serve(t, "--api-keys", fileOf(t, keyOf("ann", "ann-key")))
+	tab := browser.Start(t, quick).Open(t, server.URL+"/room.html")
+	tab.MustEval("await fetch('/api/session', {method: 'POST', headers: {Authorization: 'Bearer ann-key'}}); null", nil)
+	tab.Reload()
+	tab.WaitFor("document.querySelector('#account')?.textContent.startsWith('Signed in as ann')", browser.Limit)
+	address := server.Address()
+	server.Stop()
+	tab.MustEval("document.querySelector('#account button').click(); null", nil)
+	tab.WaitFor("document.querySelector('#account [role=alert]')?.textContent.startsWith('You are still signed in')", browser.Limit)
+	tab.Resize(390, 800)
+	assert.LessOrEqual(t, browser.Get[int](tab, "document.documentElement.scrollWidth - innerWidth"), 0)
+	server.Start(address)
+	tab.MustEval("document.querySelector('#account button').click(); null", nil)
+	tab.WaitFor("document.querySelector('#account button')?.textContent === 'Sign in'", browser.Limit)
+}

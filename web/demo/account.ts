@@ -15,7 +15,15 @@ export async function showAccount(): Promise<void> {
   const place = byId("account");
   if (signed_in) place.append(make("span", "user", "Signed in as ", make("b", "", user)));
   if (takes_bearer) place.append(signed_in ? button("Sign out", signOut) : button("Sign in", has_provider ? atProvider : signIn));
+  place.append(problemText("account-problem"));
   place.hidden = false;
+}
+
+function problemText(id: string): HTMLElement {
+  const text = make("p", "problem");
+  text.id = id;
+  text.setAttribute("role", "alert");
+  return text;
 }
 
 function button(text: string, clicked: () => void): HTMLButtonElement {
@@ -30,8 +38,9 @@ function atProvider(): void {
 }
 
 async function signOut(): Promise<void> {
-  await fetch(address, { method: "DELETE" });
-  location.reload(); // with another session, everything on the page begins anew
+  const response = await fetch(address, { method: "DELETE" }).catch(() => undefined);
+  if (response?.ok) return location.reload(); // with another session, everything on the page begins anew
+  setText(byId("account-problem"), "You are still signed in: the server does not answer. Try again.");
 }
 
 /** Asks for the key in a dialog. The key is sent once, in a header; the server answers with a cookie that scripts cannot read. */
@@ -40,8 +49,7 @@ function signIn(): void {
   Object.assign(field, { type: "password", id: "key", required: true, autocomplete: "off", spellcheck: false });
   const label = make("label", "", "API key or token");
   label.htmlFor = field.id;
-  const problem = make("p", "problem");
-  problem.setAttribute("role", "alert");
+  const problem = problemText("key-problem");
   const send = make("button", "primary", "Sign in");
   const form = make("form", "", make("h2", "", "Sign in"), label, field, problem, make("p", "row", send, button("Cancel", () => dialog.close())));
   const dialog = make("dialog", "sign-in", form);
