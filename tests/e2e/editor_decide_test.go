@@ -134,6 +134,14 @@ func TestEditorShowsRefusalBesideDraft(t *testing.T) {
 func TestEditorDecisionFitsPhone(t *testing.T) {
 	t.Parallel()
 	tab := decider(t, open(t, quick), "Ben", "Cleo")
+	const rows = "new Set([...document.querySelectorAll('.sides > div')].map(side => side.getBoundingClientRect().top)).size"
+	tab.Resize(1200, 800)
+	assert.Equal(t, 1, browser.Get[int](tab, rows))
+	tab.Resize(1000, 800)
+	assert.Contains(t, []int{1, 3}, browser.Get[int](tab, rows))
 	tab.Resize(390, 800)
+	assert.Equal(t, 3, browser.Get[int](tab, rows))
 	assert.LessOrEqual(t, browser.Get[int](tab, "document.documentElement.scrollWidth - innerWidth"), 0)
+	const pill = "document.querySelector('.pages [aria-current]').getBoundingClientRect().left"
+	assert.GreaterOrEqual(t, browser.Get[float64](tab, pill), browser.Get[float64](tab, "document.querySelector('.brand').getBoundingClientRect().left"))
 }
