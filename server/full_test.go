@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -28,12 +29,19 @@ func locksGoOn(c client) {
 	assert.Equal(c.t, http.StatusOK, c.do("DELETE", lockOf("goes-on"), nil).status)
 }
 
-// fill fills a store with a quota of 64 MiB beyond 95 percent, far below the space that only locks may use. The values are small, because
-// the store copies the last two of a page as it adds the next one, which could exceed the quota.
+// fill fills a store with a quota of 64 MiB beyond 95 percent, far below the space that only locks may use.
 func fill(t *testing.T, s *instance) {
 	t.Helper()
+	fillBy(t, s, 62)
+	require.Eventually(t, func() bool { return s.Store().Space().Full }, 30*time.Second, 10*time.Millisecond)
+}
+
+// fillBy stores so many megabytes. The values are small, because the store copies the last two of a page as it adds the next one, which
+// could exceed the quota.
+func fillBy(t *testing.T, s *instance, megabytes int) {
+	t.Helper()
 	value := bytes.Repeat([]byte("x"), 64<<10)
-	for i := range 62 {
+	for i := range megabytes {
 		var puts []kv.Op
 		for j := range 16 {
 			puts = append(puts, kv.Put(fmt.Sprint("big/", i, "/", j), value))
@@ -41,7 +49,26 @@ func fill(t *testing.T, s *instance) {
 		_, err := s.Store().Commit(t.Context(), kv.Txn{Then: puts})
 		require.NoError(t, err)
 	}
-	require.Eventually(t, func() bool { return s.Store().Space().Full }, 30*time.Second, 10*time.Millisecond)
+}
+
+// The log, the metrics and /readyz warn before the store is full, while everything still works.
+func TestAStoreThatIsNearlyFull(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := start(t, func(c *server.Config) { c.Quota, c.Log = 64<<20, slog.New(slog.NewTextHandler(&log, nil)) })
+	ann := s.as(t, "ann")
+	assert.Equal(t, "ready\n", string(ann.do("GET", "/readyz", nil).text))
+	fillBy(t, s, 55)
+	require.Eventually(t, func() bool { return s.Store().Space().Warn }, 30*time.Second, 10*time.Millisecond)
+	require.Equal(t, http.StatusOK, ann.save("r", ann.lock("r"), "saved").status)
+	ready := ann.do("GET", "/readyz", nil)
+	assert.Equal(t, http.StatusOK, ready.status)
+	assert.Contains(t, string(ready.text), "the store is nearly full")
+	metrics := string(ann.do("GET", "/metrics", nil).text)
+	assert.Contains(t, metrics, "holdfast_store_nearly_full 1")
+	assert.Contains(t, metrics, "holdfast_store_full 0")
+	s.Stop(t)
+	assert.Contains(t, log.String(), `msg="the store is nearly full"`)
 }
 
 // In a full store, nobody makes a room or enters one anew: the remaining space is for locks. Those who are in a room come back
