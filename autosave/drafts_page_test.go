@@ -59,6 +59,16 @@ func (a *writer) start() *writer {
 	return a
 }
 
+// continues makes a page that is not open go on with the text of a page whose program has ended, as a page does that returns from the cache of
+// the browser.
+func (a *writer) continues(before *writer) *writer {
+	before.mu.Lock()
+	defer before.mu.Unlock()
+	a.text, a.id, a.base, a.number, a.stored = before.text, before.id, before.base, before.number, before.stored
+	a.config.Shown, a.config.Lineage, a.config.Dirty = a.base, a.id, a.number > a.stored
+	return a
+}
+
 // renew begins another lineage, typed on a generation.
 func (a *writer) renew(base string) {
 	a.lineages++

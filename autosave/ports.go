@@ -87,7 +87,7 @@ func (c *Config) list(ctx context.Context) ([]Generation, error) {
 	return all, nil
 }
 
-// seal stores the unsaved text of the page as a draft. It returns nil if everything is saved, and if there are no
+// seal stores the unsaved text of the page as a draft. It returns nil if everything is saved or discarded, and if there are no
 // Drafts.
 func (c *Config) seal(ctx context.Context, cause Cause) (*Draft, error) {
 	if c.Drafts == nil {
@@ -109,6 +109,10 @@ func (c *Config) readDraft(ctx context.Context, id string) ([]byte, error) {
 
 func (c *Config) removeDraft(ctx context.Context, d Draft) error {
 	return answered(ctx, CodeWriteFailed, theDrafts, func(ctx context.Context) error { return c.Drafts.Remove(ctx, d.ID, d.Number) })
+}
+
+func (c *Config) discardDraft(ctx context.Context, d Draft) error {
+	return answered(ctx, CodeWriteFailed, theDrafts, func(ctx context.Context) error { return c.Drafts.Discard(ctx, d.ID, d.Number) })
 }
 
 func snapshot(ctx context.Context, take func(context.Context) (Content, error)) (Content, error) {

@@ -69,16 +69,16 @@ func noDraft(id string) error {
 
 // removeDraft removes a draft after a decision. It fails with ErrNotFound if the user discards a draft that this page makes the content.
 func (s *Saver) removeDraft(ctx context.Context, d Draft, as Resolution) error {
-	remove := func() error {
-		if err := s.config.removeDraft(ctx, d); err != nil {
+	remove := func(how func(context.Context, Draft) error) error {
+		if err := how(ctx, d); err != nil {
 			return asError(err, CodeWriteFailed, "the draft could not be removed")
 		}
 		return nil
 	}
 	if as != AsDiscard {
-		return remove()
+		return remove(s.config.removeDraft)
 	}
-	decided, err := s.adopted.decide(ctx, d, AsDiscard, remove)
+	decided, err := s.adopted.decide(ctx, d, AsDiscard, func() error { return remove(s.config.discardDraft) })
 	if err == nil && decided == AsContent {
 		return noDraft(d.ID)
 	}

@@ -12,6 +12,12 @@ export const inDatabase = "indexeddb://";
 
 const folderName = "drafts";
 
+/** How long the file of a discarded draft stays, in milliseconds: no browser keeps a page in its back/forward cache for longer. */
+const discardedMs = 3_600_000;
+
+/** Whether the file of a draft is of no use any more. @param {{ filled: boolean, header: Header | undefined }} file */
+export const spent = ({ filled, header }) => !filled && !(header?.discarded && Date.now() - header.at < discardedMs);
+
 /** The drafts in a folder. */
 export class DatabaseDrafts {
   #root;
@@ -103,10 +109,13 @@ class DatabaseDraft {
     this.#flushed = this.#stored === stored;
   }
 
-  /** Lets other pages open the draft. An empty draft is removed. */
+  /** An empty draft has no content here. */
+  trim() { return this.flush(); }
+
+  /** Lets other pages open the draft. A draft that is of no use is removed. */
   async close() {
     try {
-      if (!this.filled) await transact("readwrite", "relaxed", 0, (files) => files.delete(this.#key));
+      if (spent(this)) await transact("readwrite", "relaxed", 0, (files) => files.delete(this.#key));
     } finally {
       this.#release();
     }

@@ -30,6 +30,7 @@
  * @property {string} ownerName
  * @property {number} at when the snapshot was taken, in Unix milliseconds
  * @property {number} bytes length of the content; -1 for none
+ * @property {string} [discarded] sum of the content that a user has discarded
  */
 
 /** @typedef {Header & { slot: number, order: number, offset: number, sum: string }} Stored */
@@ -106,6 +107,13 @@ export class DraftFile {
     this.#handle.flush();
     this.#flushed = this.header;
     this.#inherited = false;
+  }
+
+  /** Frees the space of the contents, once the draft is empty. */
+  trim() {
+    this.flush();
+    this.#whole.length = 1;
+    this.#handle.truncate(headLength);
   }
 
   close() { this.#handle.close(); }

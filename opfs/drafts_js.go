@@ -89,6 +89,12 @@ func (d *Drafts) Remove(ctx context.Context, id string, number int64) error {
 	return err
 }
 
+// Discard implements [autosave.Drafts].
+func (d *Drafts) Discard(ctx context.Context, id string, number int64) error {
+	_, err := d.call(ctx, "remove", id, number, true)
+	return err
+}
+
 // Seal implements [autosave.Drafts].
 func (d *Drafts) Seal(ctx context.Context, cause autosave.Cause) (*autosave.Draft, error) {
 	answer, err := d.page.Seal(ctx, cause)

@@ -8,8 +8,9 @@
 //
 // This module imports only its neighbours, so that Go's own tests can load it.
 
-import { alone, DatabaseDrafts, inDatabase } from "./databasedrafts.js";
+import { alone, DatabaseDrafts, inDatabase, spent } from "./databasedrafts.js";
 import { applied, basis, equal, unchanged } from "./difference.js";
+import { sum } from "./draftfile.js";
 import { DraftFolder } from "./draftfolder.js";
 import { callMs } from "./patience.js";
 import { bounded } from "./savewriter.js";
@@ -99,7 +100,9 @@ export class Journals {
       const known = file.number;
       // A snapshot that the file already has is written again if its cause is new.
       if (number > known || (number === known && file.filled && cause)) {
-        const bytes = typeof content === "string" ? encoder.encode(content) : content, before = page.changed !== entry.draft && file.content();
+        const bytes = typeof content === "string" ? encoder.encode(content) : content;
+        if (isDiscarded(file, bytes)) return known;
+        const before = page.changed !== entry.draft && file.content();
         if (before && !equal(before, bytes)) page.changed = entry.draft;
         await put(page, { number, base, cause, ownerId, ownerName, at }, bytes);
         clearTimeout(page.timer);
@@ -213,6 +216,7 @@ export class Journals {
         const stored = await basis(dir, file, difference);
         const text = stored && applied(stored, difference, binary);
         if (!text) continue;
+        if (isDiscarded(file, text)) return "done";
         const { ownerName = "" } = file.header ?? {};
         await file.put({ number, base, cause: "closed", ownerId, ownerName, at }, text);
         await file.flush();
@@ -236,10 +240,10 @@ export class Journals {
     const found = await Promise.all(others.map(async (id) => {
       const file = await looked(dir, id).catch(() => undefined); // an unreadable draft hides no other draft
       if (!file) return [];
-      const header = file.filled ? file.header : undefined;
+      const header = file.filled ? file.header : undefined, over = spent(file);
       await file.close();
       if (header) return [{ ...header, id }];
-      await removed(dir, id);
+      if (over) await removed(dir, id);
       return [];
     }));
     return found.flat().sort((a, b) => b.at - a.at);
@@ -258,18 +262,22 @@ export class Journals {
     }
   }
 
-  /** Removes a draft, unless it has a higher number. If a page has the draft open here, the page goes on with an empty draft.
-   * @param {string} folder @param {string} draft @param {number} number */
-  async remove(folder, draft, number) {
+  /**
+   * Removes a draft, unless it has a higher number. If a page has the draft open here, the page goes on with an empty draft. If a user
+   * discards it, an empty file stays for an hour: the page that shows the text may be asleep, and makes no draft of the same text again.
+   * @param {string} folder @param {string} draft @param {number} number @param {boolean} [discards]
+   */
+  async remove(folder, draft, number, discards) {
     const mine = (await this.#open(folder)).get(draft);
     if (mine) return empty(mine, number);
     const dir = await drafts(folder);
     const file = await opened(dir, draft, false);
     if (!file) return;
-    await empty(file, number); // its page may open it again before it is removed
-    const { filled } = file;
+    await empty(file, number, discards); // its page may open it again before it is removed
+    if (discards && !file.filled) await file.trim();
+    const over = spent(file);
     await file.close();
-    if (!filled) await removed(dir, draft);
+    if (over) await removed(dir, draft);
   }
 
   /** @param {number} id */
@@ -326,9 +334,9 @@ export class Journals {
     clearTimeout(page.timer);
     page.file = undefined;
     if (!file || !dir) return;
-    const { filled } = file;
+    const over = spent(file);
     await file.close();
-    if (!filled) await removed(dir, draft); // in the same task: the page may be frozen after it, while another page fills the draft
+    if (over) await removed(dir, draft); // in the same task: the page may be frozen after it, while another page fills the draft
   }
 }
 
@@ -347,10 +355,16 @@ async function put(page, header, content) {
   }
 }
 
-/** @param {DraftFile} file @param {number} number */
-async function empty(file, number) {
-  if (file.header && file.filled && file.number <= number) await file.put({ ...file.header, number });
+/** @param {DraftFile} file @param {number} number @param {boolean} [discards] */
+async function empty(file, number, discards) {
+  const { header, filled } = file;
+  if (!header || !filled || header.number > number) return;
+  const content = discards && file.content();
+  await file.put({ ...header, number, ...(content && { at: Date.now(), discarded: sum(content) }) });
 }
+
+/** Whether a user has discarded this text of the draft. @param {DraftFile} file @param {Uint8Array} text */
+const isDiscarded = (file, text) => !file.filled && file.header?.discarded === sum(text);
 
 /** @param {() => unknown} step its failure breaks no guarantee */
 async function quietly(step) {

@@ -12,8 +12,9 @@ import (
 
 // DraftStorage is a storage of drafts in memory, shared by the pages that open the same document.
 type DraftStorage struct {
-	mu     sync.Mutex
-	drafts map[string]*storedDraft
+	mu        sync.Mutex
+	drafts    map[string]*storedDraft
+	discarded map[string]string // the last text of each draft that a user has discarded
 }
 
 // storedDraft is the file of one draft.
@@ -24,7 +25,9 @@ type storedDraft struct {
 }
 
 // NewDraftStorage returns an empty storage.
-func NewDraftStorage() *DraftStorage { return &DraftStorage{drafts: make(map[string]*storedDraft)} }
+func NewDraftStorage() *DraftStorage {
+	return &DraftStorage{drafts: make(map[string]*storedDraft), discarded: make(map[string]string)}
+}
 
 // PageDrafts is the [autosave.Drafts] of one page, and the page's operations on its own draft.
 type PageDrafts struct {
@@ -51,15 +54,20 @@ func (d *PageDrafts) Journal(draft autosave.Draft, text []byte) {
 	}
 }
 
-// put stores the draft unless a later snapshot of it exists.
-func (d *PageDrafts) put(draft autosave.Draft, text []byte, open *PageDrafts) {
+// put stores the draft unless a later snapshot of it exists, or a user has discarded the text. It reports whether there is a draft then.
+func (d *PageDrafts) put(draft autosave.Draft, text []byte, open *PageDrafts) bool {
 	draft.Bytes = int64(len(text))
 	d.storage.mu.Lock()
 	defer d.storage.mu.Unlock()
-	if before, ok := d.storage.drafts[draft.ID]; ok && before.Number > draft.Number {
-		return
+	before, ok := d.storage.drafts[draft.ID]
+	if gone, known := d.storage.discarded[draft.ID]; known && !ok && gone == string(text) {
+		return false
 	}
-	d.storage.drafts[draft.ID] = &storedDraft{draft, bytes.Clone(text), open}
+	if !ok || before.Number <= draft.Number {
+		delete(d.storage.discarded, draft.ID)
+		d.storage.drafts[draft.ID] = &storedDraft{draft, bytes.Clone(text), open}
+	}
+	return true
 }
 
 // Saved empties the draft up to the number: a commit contains it.
@@ -112,6 +120,15 @@ func (d *PageDrafts) Read(ctx context.Context, id string) ([]byte, error) {
 
 // Remove implements [autosave.Drafts].
 func (d *PageDrafts) Remove(ctx context.Context, id string, number int64) error {
+	return d.remove(ctx, id, number, false)
+}
+
+// Discard implements [autosave.Drafts].
+func (d *PageDrafts) Discard(ctx context.Context, id string, number int64) error {
+	return d.remove(ctx, id, number, true)
+}
+
+func (d *PageDrafts) remove(ctx context.Context, id string, number int64, discards bool) error {
 	fault, planted := d.steps.step(ctx, "remove draft "+id)
 	if fault == Refused || fault == Torn {
 		return planted
@@ -121,6 +138,9 @@ func (d *PageDrafts) Remove(ctx context.Context, id string, number int64) error 
 	f, ok := d.storage.drafts[id]
 	if ok && (f.open == nil || f.open == d) && f.Number <= number {
 		delete(d.storage.drafts, id)
+		if discards && f.open == nil {
+			d.storage.discarded[id] = string(f.text)
+		}
 	}
 	return planted
 }
@@ -139,8 +159,8 @@ func (d *PageDrafts) Seal(ctx context.Context, cause autosave.Cause) (*autosave.
 		return nil, planted
 	}
 	draft.Cause, draft.Bytes = cause, int64(len(text))
-	d.put(draft, text, nil)
-	if planted != nil {
+	stored := d.put(draft, text, nil)
+	if planted != nil || !stored {
 		return nil, planted
 	}
 	return &draft, nil

@@ -43,6 +43,7 @@ func RunDrafts(t *testing.T, open func(t *testing.T) func() DraftPage) {
 		{"a lower number replaces nothing", testLateNumber},
 		{"a commit empties the draft", testSavedDraft},
 		{"removing spares a later number", testRemoveNumber},
+		{"a discarded text does not come back", testDiscarded},
 		{"the newest draft is first", testDraftOrder},
 		{"drafts of several lineages are kept apart", testLineages},
 		{"any text is kept", testDraftTexts},
@@ -200,6 +201,32 @@ func testRemoveNumber(h *drafts) {
 	p.Type(h.draft("a", 6), []byte("mine, and more"))
 	h.seal(p, autosave.CauseLockLost)
 	h.holds(other, "mine, and more")
+}
+
+func testDiscarded(h *drafts) {
+	p, other := h.open(), h.open()
+	p.Type(h.draft("a", 5), []byte("mine"))
+	h.seal(p, autosave.CauseLockLost)
+	require.NoError(h, other.Discard(h.Context(), "a", 4))
+	h.holds(other, "mine")
+	require.NoError(h, other.Discard(h.Context(), "a", 5))
+	h.holds(other)
+	require.NoError(h, other.Discard(h.Context(), "a", 5), "again")
+	for range 2 {
+		p.Type(h.draft("a", 6), []byte("mine"))
+		assert.Nil(h, h.seal(p, autosave.CauseLockLost), "the same text")
+		p.Journal(h.draft("a", 7), []byte("mine"))
+		p.End()
+		h.holds(other)
+		p = h.open()
+	}
+	p.Type(h.draft("a", 8), []byte("mine, and more"))
+	require.NotNil(h, h.seal(p, autosave.CauseLockLost))
+	h.holds(other, "mine, and more")
+	require.NoError(h, other.Remove(h.Context(), "a", 8))
+	p.Type(h.draft("a", 9), []byte("mine"))
+	require.NotNil(h, h.seal(p, autosave.CauseLockLost), "the user has typed it again")
+	h.holds(other, "mine")
 }
 
 func testDraftOrder(h *drafts) {

@@ -138,3 +138,72 @@ func TestDraftOfARobbedPageThatAnotherPageDiscardsStaysDiscarded(t *testing.T) {
 		ben.MustEval("await lease.release(); await hf.close(); null", nil)
 	})
 }
+
+// A page that may not write has made a draft of what the user types there, and another page discards that draft. The first page has nothing
+// unsaved, and shows what is saved as it edits again.
+func TestDraftOfAViewerThatAnotherPageDiscardsStaysDiscarded(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		root := "viewer and discarded " + host
+		ann, ben := w.tab(t, named(host, root, "Ann")), w.tab(t, named(host, root, "Ben"))
+		viewerWithDraft(ann, ben)
+		ben.MustEval(endings.Editing, nil)
+		ben.MustEval("await edit({standby: false}); const [{id}] = await autosave.drafts(); await autosave.resolveDraft(id, 'discard'); null", nil)
+		ann.WaitFor("autosave.state().drafts === 0 && autosave.state().pendingBytes === 0", browser.Limit)
+		ben.MustEval("await lease.release(); await hf.close(); null", nil)
+		ann.MustEval("await autosave.requestEdit(); await autosave.flushNow(); null", nil)
+		assert.Equal(t, "one", browser.Get[string](ann, "text"))
+		assert.Equal(t, "one", browser.Get[string](ann, "decode(await autosave.read('current'))"))
+		ann.MustEval("await hf.close(); null", nil)
+	})
+}
+
+// viewerWithDraft lets Ann save "one", Ben take the lock from her, and Ann type on.
+func viewerWithDraft(ann, ben *browser.Tab) {
+	ann.MustEval(endings.Editing, nil)
+	ann.MustEval("await edit({standby: false}); type('one'); await autosave.flushNow(); null", nil)
+	ben.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
+	ann.WaitFor("heard('readonly').length === 1", browser.Limit)
+	ann.MustEval("type(', mine'); null", nil)
+	ann.WaitFor("autosave.state().drafts === 1", browser.Limit)
+}
+
+// A page that shows a draft sleeps in the back/forward cache, where it hears nothing, and the user discards the draft in another page. The page
+// comes back, but not the draft: neither if the page edits again, nor if it ends as a viewer.
+func TestDraftThatIsDiscardedWhileItsPageSleepsStaysDiscarded(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	eachHost(t, func(t *testing.T, host string) {
+		for _, next := range []string{"edits", "ends"} {
+			t.Run(next, func(t *testing.T) {
+				root := "asleep and discarded " + next + host
+				ann, ben := w.editor(t, named(host, root, "Ann"), "{standby: false}"), w.editor(t, named(host, root, "Ben"), "{standby: false}")
+				ann.MustEval("type('one'); await autosave.flushNow(); null", nil)
+				ben.MustEval("await autosave.requestEdit(); type(', theirs'); await autosave.flushNow(); null", nil)
+				ann.MustEval("type(', mine'); null", nil)
+				ann.WaitFor("autosave.state().drafts === 1", browser.Limit)
+				ann.MustEval(asHidden, nil)
+				ben.WaitFor("(await autosave.drafts()).length === 1", browser.Limit)
+				ben.MustEval("const [{id}] = await autosave.drafts(); await autosave.resolveDraft(id, 'discard'); null", nil)
+				if next == "edits" {
+					ben.MustEval("await hf.close(); null", nil)
+				}
+				ann.MustEval(asShown, nil)
+				assert.Equal(t, 0, browser.Get[int](ann, "(await autosave.drafts()).length"))
+				if next == "edits" {
+					ann.WaitFor("!autosave.readOnly", browser.Limit)
+					assert.Equal(t, "one, theirs", browser.Get[string](ann, "text"))
+					assert.Equal(t, 0, browser.Get[int](ann, "(await autosave.drafts()).length"))
+				} else {
+					ann.WaitFor("autosave.state().pendingBytes === 0", browser.Limit)
+				}
+				ann.MustEval("await autosave.dispose(); await hf.close(); null", nil)
+				if next == "ends" {
+					assert.Equal(t, 0, browser.Get[int](ben, "(await autosave.drafts()).length"))
+					ben.MustEval("await hf.close(); null", nil)
+				}
+			})
+		}
+	})
+}

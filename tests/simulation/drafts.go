@@ -39,10 +39,19 @@ func (d *drafts) Read(ctx context.Context, id string) ([]byte, error) {
 
 // Remove implements [autosave.Drafts].
 func (d *drafts) Remove(ctx context.Context, id string, number int64) error {
+	return d.remove(func() error { return d.desk.Remove(ctx, id, number) })
+}
+
+// Discard implements [autosave.Drafts].
+func (d *drafts) Discard(ctx context.Context, id string, number int64) error {
+	return d.remove(func() error { return d.desk.Discard(ctx, id, number) })
+}
+
+func (d *drafts) remove(how func() error) error {
 	if err := d.tab.step(); err != nil {
 		return err
 	}
-	err := d.desk.Remove(ctx, id, number)
+	err := how()
 	if gone := d.tab.step(); gone != nil {
 		return gone
 	}

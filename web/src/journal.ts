@@ -178,13 +178,13 @@ export class Journal {
 
   /** Makes a snapshot a draft: in its file, otherwise in localStorage. Rejects if neither can be written. */
   async draft(snapshot: PageSnapshot, cause: string): Promise<object | undefined> {
-    const bytes = encoded(await snapshot.ready).length;
-    const kept = this.keep(snapshot);
+    const text = await snapshot.ready, kept = this.keep(snapshot);
     const found = await this.seal(snapshot, cause).catch((failure: unknown) => {
       if (!kept) throw failure;
-      return { ...this.#entry(snapshot, cause), id: snapshot.draft, bytes, ownerId: this.#ownerId };
+      return { ...this.#entry(snapshot, cause), id: snapshot.draft, bytes: encoded(text).length, ownerId: this.#ownerId };
     });
     this.sealed = snapshot;
+    if (!found) this.#snapshots.discarded(snapshot); // it is saved, or somebody has decided about it
     return found;
   }
 
@@ -212,10 +212,9 @@ export class Journal {
         return became();
       }).catch(() => undefined);
     } else void this.#post("release", this.#id).catch(() => undefined);
-    this.#stored = undefined;
+    this.#stored = this.#keptSnapshot = undefined;
     this.#flying = [];
     this.#kept = 0;
-    this.#keptSnapshot = undefined;
   }
 
   /** Brings the entries of pages that are gone into their files; its own entries only when it wakes. */

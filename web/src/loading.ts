@@ -57,8 +57,8 @@ export class Loading {
   }
 
   #add(editors: number, contents: number): void {
-    this.#count += editors;
     this.#snapshots.loading += contents;
+    this.#count += editors;
     this.#changed();
   }
 }

@@ -1,0 +1,46 @@
+package autosave_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+)
+
+// A page that shows a draft sleeps in the cache of the browser, where it hears nothing, and another page discards the draft. The page begins
+// anew as it wakes. It makes no draft of that text again, whether it edits or not.
+func TestDraftThatIsDiscardedWhileItsPageSleepsStaysDiscarded(t *testing.T) {
+	for name, edits := range map[string]bool{"the other page edits": false, "it edits": true} {
+		t.Run(name, func(t *testing.T) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+				a := w.savedOne(shelf)
+				w.robbed(a, ", mine")
+				w.overwritten("theirs")
+				a.die()
+				b := w.author("b", shelf).start()
+				require.Equal(t, []string{"one, mine"}, b.texts())
+				require.NoError(t, b.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
+				if edits {
+					require.NoError(t, b.Dispose(t.Context()))
+				}
+				c := w.author("c", shelf).continues(a)
+				c.number++ // a page may count the same text twice
+				c.start()
+				w.sleep(time.Second)
+				require.Equal(t, edits, !c.ReadOnly())
+				assert.Empty(t, c.texts())
+				assert.Zero(t, c.State().PendingBytes)
+				if edits {
+					assert.Equal(t, "theirs", c.shows())
+				}
+				require.NoError(t, c.Dispose(t.Context()))
+				assert.Empty(t, storedDraft(t, shelf))
+				assert.Equal(t, "theirs", w.saved())
+			})
+		})
+	}
+}
