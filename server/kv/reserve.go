@@ -71,8 +71,8 @@ func makeRoom(dir string) error {
 	return nil
 }
 
-// dropBroken removes the copies of log segments that etcd makes before it repairs them, and never removes. What a copy has besides the repaired
-// segment was never acknowledged.
+// dropBroken removes the copies of log segments that etcd makes before it repairs them, and never removes. A copy has nothing acknowledged that the
+// repaired segment lacks.
 func dropBroken(dir string) {
 	left, _ := filepath.Glob(filepath.Join(dir, "member", "wal", "*.broken"))
 	for _, path := range left {
