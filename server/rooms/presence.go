@@ -42,8 +42,8 @@ type peer struct {
 	id      string
 	sign    int64            // the revision of its sign of life, 0 without one
 	sockets map[string]int64 // the revision of each registration, by token
-	// since is the time of the sign's last change, measured on this machine. The clocks of two machines are never
-	// compared.
+	// since is the time of the sign's last change, or of a later registration of a socket, measured on this machine. The clocks of two
+	// machines are never compared.
 	since time.Time
 }
 
@@ -176,6 +176,9 @@ func (p *presence) registered(token string, e kv.Entry, now time.Time) {
 	if former := p.sockets[token]; former != nil && former != i {
 		delete(former.sockets, token)
 		p.tidy(former)
+	}
+	if i.sockets[token] != e.Modified {
+		i.since = now // an instance that registers a socket lives
 	}
 	p.sockets[token], i.sockets[token] = i, e.Modified
 	delete(p.orphans, token)
