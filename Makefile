@@ -143,7 +143,7 @@ test-dav: ## test WebDAV: the suite litmus, cadaver, a mounted folder and LibreO
 	go test -count=1 -v ./tests/dav -args -full
 
 test-simulation: ## run a short form of make simulate, always from the same seed
-	go test -count=1 -v -run 'TestSimulation$$|TestDefectsApply' ./tests/simulation -for 10s -seed 1
+	go test -count=1 -v -run 'TestSimulation$$|TestSimulatedRooms|TestDefectsApply' ./tests/simulation -for 10s -seed 1
 
 test-soak: build ## run the short form of make soak
 	@tools/need chromium
@@ -177,9 +177,9 @@ soak: build ## run tabs and two servers under all kinds of faults for 30 minutes
 
 SIMULATED = -tags simulated -overlay .cache/simulation/overlay.json
 
-simulate: ## simulate tabs, browsers and servers in virtual time, each run from another seed; FOR= says for how long, SEED= repeats one run
+simulate: ## simulate tabs, browsers and servers in virtual time, each run from another seed, and then rooms; FOR= says for how long each, SEED= repeats one run
 	go run ./tests/simulation/overlay .cache/simulation
-	go test -count=1 -timeout 0 -v $(SIMULATED) -run 'TestSimulation$$' ./tests/simulation -for $(or $(FOR),10m) $(if $(SEED),-seed $(SEED) -runs 1 -verbose)
+	go test -count=1 -timeout 0 -v $(SIMULATED) -run 'TestSimulation$$|TestSimulatedRooms' ./tests/simulation -for $(or $(FOR),10m) $(if $(SEED),-seed $(SEED) -runs 1 -verbose)
 
 find-defects: ## check that make simulate finds each of fourteen planted defects; FOR= is the time limit for each
 	go test -count=1 -timeout 0 -v -run TestFindsDefects ./tests/simulation -find $(or $(FOR),10m)

@@ -35,7 +35,7 @@ const hangLimit = 5 * time.Minute
 
 // simulate runs one seed in its own bubble. In a run that hangs, virtual time stops because a goroutine waits for a
 // mutex or computes forever.
-func simulate(t *testing.T, seed uint64) (result Result) {
+func simulate(t *testing.T, seed uint64, run func(seed uint64, verbose bool) Result) (result Result) {
 	defer time.AfterFunc(hangLimit, func() {
 		debug.SetTraceback("all")
 		panic(fmt.Sprintf("the run with seed %d hangs", seed))
@@ -45,7 +45,7 @@ func simulate(t *testing.T, seed uint64) (result Result) {
 		synctest.Test(t, func(*testing.T) {
 			seedRuntime(seed | 1<<63) // 0 means no seed
 			defer seedRuntime(0)
-			result = Run(seed, *verboseFlag)
+			result = run(seed, *verboseFlag)
 		})
 	})
 	return result
@@ -66,8 +66,14 @@ func report(t *testing.T, r Result) {
 		r.Seed, name, r.Seed, strings.Join(r.Findings[:min(len(r.Findings), maxFindings)], "\n"))
 }
 
-// TestSimulation runs one seed after the other for the time of -for, and stops at the first broken promise.
-func TestSimulation(t *testing.T) {
+// Tabs, browsers and servers keep their promises about leases and texts.
+func TestSimulation(t *testing.T) { runSeeds(t, Run) }
+
+// The rooms of the server keep theirs: no join and no answer is lost, hidden answers stay hidden, and nobody who has left stays.
+func TestSimulatedRooms(t *testing.T) { runSeeds(t, RunRooms) }
+
+// runSeeds runs one seed after the other for the time of -for, and stops at the first broken promise.
+func runSeeds(t *testing.T, run func(seed uint64, verbose bool) Result) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one goroutine at a time
 	collect := 400
 	if Deterministic {
@@ -86,7 +92,7 @@ func TestSimulation(t *testing.T) {
 		t.Logf("%d runs from seed %d in %s, %.0f a second: %v", runs, first, took.Round(time.Millisecond), float64(runs)/took.Seconds(), total)
 	}()
 	for seed := first; ; seed++ {
-		r := simulate(t, seed)
+		r := simulate(t, seed, run)
 		if runs++; Deterministic && runs%4 == 0 {
 			runtime.GC()
 		}
