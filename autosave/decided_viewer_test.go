@@ -86,22 +86,30 @@ func TestAdoptedTextOfAViewerIsNotUnsaved(t *testing.T) {
 	})
 }
 
-// A page loses its lock while it saves, and another page makes its draft the content. Then the save fails: all text is saved nevertheless.
+// A page loses its lock while it saves, and another page makes its draft the content. Then the save fails, or the page is suspended before that:
+// all text is saved nevertheless.
 func TestSaveFailsAfterAnotherPageHasSavedItsText(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
-		b := w.author("b", shelf).start()
-		a.slow()
-		a.types(", two")
-		w.sleep(600 * time.Millisecond)
-		require.NotEqual(t, autosave.PhaseIdle, a.State().Phase)
-		require.NoError(t, w.thief().Release(t.Context()))
-		w.sleep(10 * time.Millisecond)
-		require.Equal(t, "one, two", b.shows())
-		w.sleep(2 * time.Second)
-		assert.True(t, a.ReadOnly())
-		assert.Zero(t, a.State().PendingBytes)
-	})
+	for name, sleeps := range map[string]bool{"it stays": false, "it sleeps": true} {
+		t.Run(name, func(t *testing.T) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+				a := w.savedOne(shelf)
+				b := w.author("b", shelf).start()
+				a.slow()
+				a.types(", two")
+				w.sleep(600 * time.Millisecond)
+				require.NotEqual(t, autosave.PhaseIdle, a.State().Phase)
+				require.NoError(t, w.thief().Release(t.Context()))
+				w.sleep(10 * time.Millisecond)
+				require.Equal(t, "one, two", b.shows())
+				if sleeps {
+					require.NoError(t, a.Suspend(t.Context()))
+				}
+				w.sleep(2 * time.Second)
+				assert.True(t, a.ReadOnly())
+				assert.Zero(t, a.State().PendingBytes)
+			})
+		})
+	}
 }
 
 // A page loses its lock while it restores a generation. Its own text was saved before.

@@ -270,14 +270,14 @@ func (s *Saver) askOn(ctx context.Context, step func(func()) bool) {
 func (s *Saver) yield(r role, err error) {
 	s.stop()
 	s.enter(r)
+	if w := s.saves.writing; w != nil {
+		w.stop()
+		if s.leaseDone != nil && w.restores == nil { // it may fail
+			s.changes.keep(w.since)
+		}
+	}
 	s.leaseDone, s.retries.lastErr = nil, err
 	s.held.Store(nil)
-	if s.saves.writing != nil {
-		s.saves.writing.stop()
-	}
-	if s.saves.saving() && s.saves.writing.restores == nil { // it may fail
-		s.changes.keep(s.saves.writing.since)
-	}
 	s.endHandover()
 	if r == suspended {
 		s.withdraw()
