@@ -27,13 +27,7 @@ import (
 //
 // HOLDFAST_SEEDS sets how many orders are tried, and HOLDFAST_SEED repeats one.
 func TestNoTypedTextIsLost(t *testing.T) {
-	seeds, first := uint64(60), uint64(0)
-	if n, err := strconv.ParseUint(os.Getenv("HOLDFAST_SEEDS"), 10, 64); err == nil {
-		seeds = n
-	}
-	if n, err := strconv.ParseUint(os.Getenv("HOLDFAST_SEED"), 10, 64); err == nil {
-		seeds, first = 1, n
-	}
+	first, seeds := modelSeeds(60)
 	done := make(map[string]int)
 	for seed := first; seed < first+seeds; seed++ {
 		synctestSeed(t, seed, done)
@@ -50,6 +44,18 @@ func TestNoTypedTextIsLost(t *testing.T) {
 		}
 	}
 	t.Log(done)
+}
+
+// modelSeeds returns the first seed of a model and how many there are.
+func modelSeeds(usual uint64) (first, seeds uint64) {
+	seeds = usual
+	if n, err := strconv.ParseUint(os.Getenv("HOLDFAST_SEEDS"), 10, 64); err == nil {
+		seeds = n
+	}
+	if n, err := strconv.ParseUint(os.Getenv("HOLDFAST_SEED"), 10, 64); err == nil {
+		seeds, first = 1, n
+	}
+	return first, seeds
 }
 
 func synctestSeed(t *testing.T, seed uint64, done map[string]int) {
