@@ -157,6 +157,11 @@ var errSuspended = &Error{Code: CodeReadOnly, Detail: "this page is suspended; r
 func (s *Saver) request(a *ask) {
 	a.count++
 	a.at = time.Now()
+	s.repeat(a)
+}
+
+// repeat sends the last question again, for pages that did not hear it.
+func (s *Saver) repeat(a *ask) {
 	s.post(Message{Kind: EditRequest, Round: a.round, Force: a.force, Grace: a.grace, Question: a.count})
 }
 

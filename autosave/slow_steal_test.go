@@ -60,3 +60,25 @@ func TestPageAroundThatEditsMeanwhileIsAsked(t *testing.T) {
 		assert.True(t, x.ReadOnly())
 	})
 }
+
+// A page opens a document around the wanted one while the editor saves for the handover, and waits. It lets the handover pass, as those do
+// that waited before the request.
+func TestPageThatComesDuringTheHandoverLetsItPass(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.document("a", "book/1")
+		asked := a.vetoes(2*time.Second, nil)
+		a.open()
+		b := w.document("b", "book/1").open()
+		result := b.asks(t.Context(), autosave.EditOptions{})
+		w.sleep(time.Second)
+		x := w.document("x", "book").open()
+		require.NoError(t, <-result)
+		assert.False(t, b.ReadOnly())
+		assert.True(t, x.ReadOnly())
+		assert.Len(t, *asked, 1)
+		require.NoError(t, b.Dispose(t.Context()))
+		require.NoError(t, a.Dispose(t.Context()))
+		w.sleep(3 * time.Second)
+		assert.False(t, x.ReadOnly())
+	})
+}
