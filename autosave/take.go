@@ -50,7 +50,7 @@ func (s *Saver) take(caller context.Context, a *ask, steal bool) error {
 		if !a.forced {
 			opts.Timeout = max(1, handoverLimit-time.Since(a.at)) // at least the shortest one: this page may have slept just now
 		}
-		if s.config.document() != "" && s.config.remoteStore() == nil {
+		if s.config.document() != "" {
 			s.repeat(a) // pages that wait around it since the question let this one pass, too
 		}
 		s.acquire(opts)

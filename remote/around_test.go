@@ -16,9 +16,14 @@ import (
 
 // below opens a page that shows a document below the project.
 func (h *home) below(t *testing.T, name string, path ...string) *writer {
+	return h.vetoing(t, name, nil, path...)
+}
+
+// vetoing is below for a page that is asked before a handover.
+func (h *home) vetoing(t *testing.T, name string, veto func(context.Context, string) error, path ...string) *writer {
 	m := h.machine(name, autosave.NewLayout(h.disk.Client(), autosavetest.SHA256))
 	return m.writer(t, name, func(c *autosave.Config) {
-		c.Lock.Path = path
+		c.Lock.Path, c.OnHandover = path, veto
 		var err error
 		c.Channel, err = remote.NewChannel(m.document, h.air.Join()).At(path)
 		require.NoError(t, err)
@@ -46,5 +51,22 @@ func TestWaiterBelowLetsAQuestionPass(t *testing.T) {
 		require.NoError(t, a.Dispose(context.Background()))
 		sleep(20 * time.Second)
 		assert.False(t, below.State().ReadOnly)
+	})
+}
+
+// A page opens the document around the wanted one while the editor, in the same browser, saves for the handover. It lets the handover pass.
+func TestPageThatComesDuringTheHandoverLetsItPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newInternet().home("A")
+		a := h.vetoing(t, "a", func(context.Context, string) error { time.Sleep(2 * time.Second); return nil }, "book", "1")
+		b := h.below(t, "b", "book", "1")
+		asked := make(chan error, 1)
+		go func() { asked <- b.RequestEdit(context.Background(), autosave.EditOptions{}) }()
+		sleep(time.Second)
+		around := h.below(t, "around", "book")
+		require.NoError(t, <-asked)
+		assert.True(t, a.State().ReadOnly)
+		assert.False(t, b.State().ReadOnly)
+		assert.True(t, around.State().ReadOnly)
 	})
 }

@@ -25,8 +25,14 @@ type Channel struct {
 	mu     sync.Mutex
 	handle func(autosave.Message)
 	life   context.Context
-	asking map[string]context.CancelFunc // by the round of the page that asks
-	asked  map[string]*inquiry           // by the round of a question from the server
+	asking map[string]posed    // by the round of the page that asks
+	asked  map[string]*inquiry // by the round of a question from the server
+}
+
+// posed is a question of the page to the server.
+type posed struct {
+	number int // of the question in its round
+	stop   context.CancelFunc
 }
 
 // inquiry is an open question from the server.
@@ -57,7 +63,7 @@ const answersKept = 16
 // NewChannel returns the channel of the project's document. local reaches the tabs of this browser.
 func NewChannel(d *Document, local autosave.Channel) *Channel {
 	return &Channel{document: d, id: d.c.Document, path: d.path, local: local,
-		asking: make(map[string]context.CancelFunc), asked: make(map[string]*inquiry)}
+		asking: make(map[string]posed), asked: make(map[string]*inquiry)}
 }
 
 // At makes the channel serve the document at a path below the project, see [Contents.At].
@@ -114,15 +120,24 @@ func (c *Channel) Post(m autosave.Message) error {
 	return c.local.Post(m)
 }
 
-// ask asks the holder on another machine, if the page waits for that holder.
+// ask asks the holder on another machine, if the page waits for that holder. A question that the page repeats is for the tabs of this browser: it
+// is on its way to the server already.
 func (c *Channel) ask(life context.Context, m autosave.Message) {
 	ctx, stop := context.WithCancel(life)
 	c.mu.Lock()
-	if again := c.asking[m.Round]; again != nil {
-		again()
+	last, again := c.asking[m.Round]
+	repeated := again && last.number == m.Question && m.Question > 0
+	if !repeated {
+		c.asking[m.Round] = posed{m.Question, stop}
 	}
-	c.asking[m.Round] = stop
 	c.mu.Unlock()
+	switch {
+	case repeated:
+		stop()
+		return
+	case again:
+		last.stop()
+	}
 	go func() {
 		defer stop()
 		reply, err := c.document.questions.put(ctx, c.id, m.Grace, func() {
@@ -150,9 +165,9 @@ func (c *Channel) ask(life context.Context, m autosave.Message) {
 func (c *Channel) stopAsking(round string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for r, stop := range c.asking {
+	for r, a := range c.asking {
 		if r == round || round == "" {
-			stop()
+			a.stop()
 			delete(c.asking, r)
 		}
 	}
