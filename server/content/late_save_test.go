@@ -86,3 +86,19 @@ func leaveBeforeALateSave(t *testing.T, again bool, leave func(*testing.T, *Stor
 	assert.NoError(t, store.Close())
 	m.Close()
 }
+
+// Many deletions share a lease, but not all: etcd deletes the keys of one in one step.
+func TestDeletionsShareALease(t *testing.T) {
+	s, _, lock := opened(t, 1)
+	right := s.documentRight("r", Writer{Holder: "ann", Maker: "ann"}, lock("r"))
+	leases := map[*kv.Lease]int{}
+	for range 2*sharedKeys + 2 {
+		_, err := s.rememberFor(t.Context(), "r", description{Token: right.Token})
+		require.NoError(t, err)
+		leases[s.remembered.Load().lease]++
+	}
+	assert.Len(t, leases, 2)
+	for _, keys := range leases {
+		assert.LessOrEqual(t, keys, sharedKeys+1)
+	}
+}

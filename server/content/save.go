@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
@@ -91,12 +92,12 @@ func (s *Store) remember(ctx context.Context, document string, before descriptio
 // rememberFor returns the operation that remembers a deletion for [OrphanAge] at least. Its lock may be one on a place, whose end removes nothing.
 func (s *Store) rememberFor(ctx context.Context, document string, d description) ([]kv.Op, error) {
 	now, shared := time.Now(), s.remembered.Load()
-	if shared == nil || !now.Before(shared.until) {
+	if shared == nil || !now.Before(shared.until) || shared.keys.Add(1) > sharedKeys {
 		lease, err := s.KV.Countdown(ctx, OrphanAge+OrphanAge/2)
 		if err != nil {
 			return nil, err
 		}
-		shared = &remembered{lease, now.Add(OrphanAge / 2)}
+		shared = &remembered{lease: lease, until: now.Add(OrphanAge / 2)}
 		s.remembered.Store(shared)
 	}
 	return []kv.Op{kv.PutBound(deletedPrefix+document, d.encode(), shared.lease)}, nil
@@ -106,7 +107,11 @@ func (s *Store) rememberFor(ctx context.Context, document string, d description)
 type remembered struct {
 	lease *kv.Lease
 	until time.Time
+	keys  atomic.Int64
 }
+
+// sharedKeys is the number of keys that share a lease. etcd deletes all of them in one step, during which it does nothing else.
+const sharedKeys = 1000
 
 // rememberErased is remember for an administrator, who deletes under no lock. While the lock of the last save lasts, older saves under its token
 // stay refused, and the holder may repeat the last one. The lock may end meanwhile, so a lease removes what is remembered.
