@@ -2,6 +2,7 @@ package kv
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -61,4 +62,38 @@ func freeURL(t *testing.T) string {
 	port, err := loopback.FreePort()
 	require.NoError(t, err)
 	return "http://127.0.0.1:" + port
+}
+
+// A member is stopped in its first start, after etcd has made its folder and before there is a log. Its next start joins the cluster; otherwise the
+// member would be an empty cluster of its own, which grants locks that others hold.
+func TestAJoinThatWasCutShortContinues(t *testing.T) {
+	first := Member{PeerURL: freeURL(t), ClientURL: freeURL(t)}
+	cluster := openMember(t, first)
+	_, err := cluster.Commit(t.Context(), Txn{Then: []Op{Put("key", []byte("value"))}})
+	require.NoError(t, err)
+	dir := shortDir(t)
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "member", "snap"), 0o700))
+	s, err := Open(t.Context(), Config{DataDir: dir, Member: Member{PeerURL: freeURL(t), Join: []string{first.ClientURL}}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	e, _, err := s.Get(t.Context(), "key")
+	require.NoError(t, err)
+	assert.Equal(t, "value", string(e.Value))
+}
+
+// A member whose log is lost neither begins a new cluster over its database nor joins with it.
+func TestAMemberWithoutItsLogDoesNotStart(t *testing.T) {
+	m := Member{PeerURL: freeURL(t), ClientURL: freeURL(t)}
+	dir := shortDir(t)
+	s, err := Open(t.Context(), Config{DataDir: dir, Member: m})
+	require.NoError(t, err)
+	_, err = s.Commit(t.Context(), Txn{Then: []Op{Put("key", []byte("value"))}})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "member", "wal")))
+	for _, join := range [][]string{nil, {freeURL(t)}} {
+		m.Join = join
+		_, err = Open(t.Context(), Config{DataDir: dir, Member: m})
+		require.ErrorContains(t, err, "are damaged (member/wal is missing)")
+	}
 }

@@ -46,10 +46,27 @@ func joinCluster(ctx context.Context, c Config, dir string, e *embed.Config) err
 		e.AdvertiseClientUrls = []url.URL{client}
 	}
 	e.InitialCluster = e.Name + "=" + m.PeerURL
-	if _, err := os.Stat(filepath.Join(dir, "member")); err == nil || len(m.Join) == 0 {
+	belongs, err := hasLog(dir)
+	if err != nil {
+		return unusable(dir, err)
+	}
+	if belongs || len(m.Join) == 0 {
 		return nil // it already belongs to a cluster, or is the first member
 	}
 	return addMember(ctx, c, e)
+}
+
+// hasLog reports whether a directory has a log, which etcd makes when it belongs to a cluster. A start that ended before leaves a database without
+// entries. If the database has entries, their log is lost: etcd would begin a new cluster over them.
+func hasLog(dir string) (bool, error) {
+	if _, err := os.Stat(filepath.Join(dir, "member", "wal")); err == nil {
+		return true, nil
+	}
+	applied, err := checkDatabase(filepath.Join(dir, "member", "snap", "db"))
+	if err == nil && applied > 0 {
+		err = errors.New("member/wal is missing")
+	}
+	return false, err
 }
 
 // addresses returns the URL for others, and the URL to listen on: with the host and port of listen, if there is one.
