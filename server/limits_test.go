@@ -255,6 +255,9 @@ func TestWaitersOfOneSessionHaveABound(t *testing.T) {
 		waiting.Go(func() { _, _ = bob.try(ctx, "POST", lockOf(fmt.Sprint(i))+"?wait_ms=20000", nil) })
 		ann.seesWaiting(fmt.Sprint("documents/", i), 1)
 	}
+	require.Eventually(t, func() bool { // the server counts those that its own view shows
+		return bob.do("POST", lockOf("2")+"?wait_ms=1", nil).body["error"] == "too_many_locks"
+	}, 30*time.Second, 5*time.Millisecond)
 	assertError(t, bob.do("POST", lockOf("2")+"?wait_ms=20000", nil), http.StatusTooManyRequests, "too_many_locks")
 	assert.Equal(t, http.StatusOK, bob.do("POST", lockOf("free"), nil).status, "a request that does not wait is no waiter")
 	stop()
