@@ -136,6 +136,37 @@ func TestFrozenWaiterIsPassedWhileTableChanges(t *testing.T) {
 	}
 }
 
+// A page makes several requests for a lock that another one holds. They are granted in their order; one that does not want to wait is denied,
+// and one for another name does not wait.
+func TestRequestsBehindOneOfTheirOwnPage(t *testing.T) {
+	root := newRoot()
+	holder, c := newClient(t, root), newClient(t, root)
+	held := hold(t, holder, "x")
+	shared := want("x")
+	shared.Wants[0].Mode = lock.Shared
+	var answers []chan lock.Grant
+	for i, r := range []lock.Request{want("x"), shared, shared, want("x")} {
+		granted := make(chan lock.Grant, 1)
+		answers = append(answers, granted)
+		go func() { granted <- must(c.Request(context.Background(), r)) }()
+		inLine(t, holder, i+1)
+	}
+	_, err := try(c, "x")
+	require.ErrorIs(t, err, lock.ErrDenied)
+	free(t, hold(t, c, "y"))
+	free(t, held)
+	first := <-answers[0]
+	makeStep(t, c)
+	assert.Empty(t, answers[1])
+	free(t, first)
+	second, third := <-answers[1], <-answers[2]
+	free(t, second)
+	makeStep(t, c)
+	assert.Empty(t, answers[3])
+	free(t, third)
+	free(t, <-answers[3])
+}
+
 // A request that is denied has nothing to remove, so its answer comes before those of later operations.
 func TestDenialDoesNotWaitForLaterOperations(t *testing.T) {
 	root := newRoot()

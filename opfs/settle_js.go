@@ -60,11 +60,15 @@ func (s *session) notifyLost(lost []*entry) {
 	}
 }
 
-// grant grants the requests of this client that nothing blocks.
+// grant grants the requests of this client that nothing blocks. Those behind an own waiter wait for that one at least.
 func (s *session) grant() {
+	var first []*entry
 	for _, e := range slices.Clone(s.t.queue) {
-		if e.client == s.me && e.state == waiting && s.t.find(e.id) != nil {
+		if e.client == s.me && e.state == waiting && !slices.ContainsFunc(first, func(other *entry) bool { return conflict(other, e) }) {
 			s.try(e)
+			if e.state == waiting {
+				first = append(first, e)
+			}
 		}
 	}
 	if e := s.optional; e != nil && e.state == waiting {
@@ -78,13 +82,14 @@ func (s *session) try(e *entry) {
 	if s.t.recovery != nil || len(s.look.strangers) > 0 {
 		return
 	}
-	if old := expired(s.t.blockers(e), s.over); len(old) > 0 {
+	blockers := s.t.blockers(e)
+	if old := expired(blockers, s.over); len(old) > 0 {
 		s.t.remove(old...)
 		s.notifyLost(old)
 		s.changed = true
 		s.warning = "the lease of " + owner(old[0]) + " on " + strconv.Quote(old[0].lease.Resource) + " had expired and was taken over"
+		blockers = s.t.blockers(e)
 	}
-	blockers := s.t.blockers(e)
 	holders := slices.DeleteFunc(slices.Clone(blockers), func(b *entry) bool { return b.state == waiting })
 	if len(holders) > 0 {
 		blockers = holders
@@ -108,11 +113,10 @@ func (s *session) try(e *entry) {
 // holding returns the holders that block waiters. Such a waiter need not be frozen, so it keeps its place. A holder whose lease has
 // expired does not count, because a waiter that runs takes its lock over.
 func (s *session) holding(waiters []*entry) (holders []*entry) {
-	for _, w := range waiters {
-		for _, b := range s.t.blockers(w) {
-			if b.state == granted && (b.lease == nil || !s.over(b.lease)) {
-				holders = append(holders, b)
-			}
+	for _, b := range s.t.queue {
+		blocks := func(w *entry) bool { return conflict(b, w) }
+		if b.state == granted && (b.lease == nil || !s.over(b.lease)) && slices.ContainsFunc(waiters, blocks) {
+			holders = append(holders, b)
 		}
 	}
 	return holders

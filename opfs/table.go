@@ -173,8 +173,10 @@ func (t *table) next() (free []*entry) {
 	if t.recovery != nil {
 		return nil
 	}
-	for _, e := range t.queue {
-		if e.state == waiting && len(t.blockers(e)) == 0 {
+	for i, e := range t.queue {
+		blocks := func(other *entry) bool { return other.state == granted && conflict(other, e) }
+		bars := func(other *entry) bool { return other.bars() && conflict(other, e) }
+		if e.state == waiting && !slices.ContainsFunc(t.queue[:i], bars) && !slices.ContainsFunc(t.queue[i:], blocks) {
 			free = append(free, e)
 		}
 	}

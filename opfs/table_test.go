@@ -304,6 +304,9 @@ func TestRandomSequences(t *testing.T) {
 				}
 			}
 			for next := table.next(); len(next) > 0; next = table.next() {
+				for _, e := range table.queue {
+					require.Equal(t, e.state == waiting && len(table.blockers(e)) == 0, slices.Contains(next, e), "seed %d", seed)
+				}
 				next[0].state = granted
 			}
 			for i, e := range table.queue {
