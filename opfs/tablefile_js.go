@@ -79,7 +79,7 @@ func applied(image []byte, patches []patch, size int) []byte {
 
 // content returns the file's content, or a NotFoundError if there is no file.
 func (f *tableFile) content(ctx context.Context) ([]byte, error) {
-	_, err := f.exchange(ctx, false, &session{size: -1})
+	_, err := f.exchange(ctx, false, &session{size: -1, keep: true})
 	return f.image, err
 }
 

@@ -100,6 +100,21 @@ func TestTableStaysOpenForTheNextHolder(t *testing.T) {
 	free(t, <-granted)
 }
 
+// A query leaves the table open if its client keeps it, so that the next step need not open it again. A client that only reads does not begin
+// to keep it.
+func TestQueryLeavesTheTableAsItIs(t *testing.T) {
+	root := newRoot()
+	c, reader := keepingClient(t, root), keepingClient(t, root)
+	makeStep(t, c)
+	require.True(t, tableIsOpen(t, c))
+	_, err := c.Query(t.Context())
+	require.NoError(t, err)
+	assert.True(t, tableIsOpen(t, c))
+	_, err = reader.Query(t.Context())
+	require.NoError(t, err)
+	assert.False(t, tableIsOpen(t, c))
+}
+
 // A hidden page does not keep the table open, and closes it at once when it becomes hidden.
 func TestHiddenPageClosesTable(t *testing.T) {
 	c := keepingClient(t, newRoot())
