@@ -53,3 +53,28 @@ func TestSigningOutWithoutServer(t *testing.T) {
 	tab.MustEval("document.querySelector('#account button').click(); null", nil)
 	tab.WaitFor("document.querySelector('#account button')?.textContent === 'Sign in'", browser.Limit)
 }
+
+// A user types in one tab and signs out in another one. The first tab says that it may not write, and shows the words that were not saved.
+// It names nobody as the writer.
+func TestEditorAfterSigningOutElsewhere(t *testing.T) {
+	t.Parallel()
+	server := serve(t, "--api-keys", fileOf(t, keyOf("ann", "ann-key")))
+	tab := browser.Start(t, quick).Open(t, server.URL+"/?machines")
+	tab.WaitFor("document.querySelector('#answer').textContent === 'You may not write.'", browser.Limit)
+	assert.Equal(t, "The server does not say who writes.", browser.Get[string](tab, "document.querySelector('#share-state').textContent"))
+	tab.MustEval("await fetch('/api/session', {method: 'POST', headers: {Authorization: 'Bearer ann-key'}}); null", nil)
+	tab.Reload()
+	tab.WaitFor("document.body?.dataset.kind === 'holding' && document.querySelectorAll('#tabs .writes').length === 1", browser.Limit)
+	tab.MustEval(`
+		globalThis.$ = id => document.getElementById(id)
+		globalThis.write = more => { $('text').value += more; $('text').dispatchEvent(new Event('input', {bubbles: true})) }
+		write('saved')`, nil)
+	tab.WaitFor("$('phase').textContent === 'saved' && $('history').children.length === 1", browser.Limit)
+	tab.MustEval("await fetch('/api/session', {method: 'DELETE'}); write(' typed')", nil)
+	tab.WaitFor("$('answer').textContent === 'You may not write.' && $('account').textContent === 'Sign in'", browser.Limit)
+	tab.WaitFor("!$('decide').hidden && $('decide-mine').textContent.includes('typed') && /Text that is not saved waits below/.test($('explain').textContent)", browser.Limit)
+	assert.Zero(t, browser.Get[int](tab, "document.querySelectorAll('#tabs .writes').length"))
+	assert.Equal(t, "Cannot be read now.", browser.Get[string](tab, "$('decide-theirs').textContent"))
+	tab.MustEval("globalThis.copied = ''; navigator.clipboard.writeText = async text => { copied = text }; $('decide-copy').click()", nil)
+	tab.WaitFor("copied === 'saved typed'", browser.Limit)
+}

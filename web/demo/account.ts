@@ -13,9 +13,8 @@ export async function showAccount(): Promise<void> {
   const { has_users, takes_bearer, has_provider, signed_in, user = "" } = await response.json() as Account;
   if (!has_users) return;
   const place = byId("account");
-  if (signed_in) place.append(make("span", "user", "Signed in as ", make("b", "", user)));
-  if (takes_bearer) place.append(signed_in ? button("Sign out", signOut) : button("Sign in", has_provider ? atProvider : signIn));
-  place.append(problemText("account-problem"));
+  place.replaceChildren(...(signed_in ? [make("span", "user", "Signed in as ", make("b", "", user))] : []),
+    ...(takes_bearer ? [signed_in ? button("Sign out", signOut) : button("Sign in", has_provider ? atProvider : signIn)] : []), problemText("account-problem"));
   place.hidden = false;
 }
 

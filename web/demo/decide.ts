@@ -2,19 +2,22 @@
 // each other. The user chooses by pointer or keyboard, and sees the changes of a choice before making it.
 
 import type { Draft } from "./holdfast.js";
-import { drawDiff } from "./diff-view.js";
+import { drawDiff, drawText } from "./diff-view.js";
 import { byId, make, setText } from "./dom.js";
 import { size } from "./lists.js";
 import { merge } from "./merge.js";
 import { clock } from "./time.js";
 
-/**
- * The three sides of a draft. base is missing if the draft began with an empty text, or if the base is no longer kept.
- */
+/** The three sides of a draft. */
 export interface Sides { base: string | undefined; mine: string; theirs: string }
 
+/** The base is missing if it is no longer kept, and the saved text if the server does not let the user read it. */
+export type Read = Omit<Sides, "theirs"> & Partial<Pick<Sides, "theirs">>;
+
 export interface Actions {
-  sides(draft: Draft): Promise<Sides>;
+  sides(draft: Draft): Promise<Read>;
+  /** The text of the draft. */
+  text(draft: Draft): Promise<string>;
   /** Makes the draft the content. */
   adopt(draft: Draft): Promise<void>;
   /** Makes the merged text the content, and keeps the draft in the history. */
@@ -50,7 +53,7 @@ export class Decide {
     this.#select.addEventListener("change", () => void this.#show());
     for (const radio of this.#radios) radio.addEventListener("change", () => this.#drawResult());
     this.#button("decide-use", (draft) => this.#decide(draft));
-    this.#button("decide-copy", async (draft) => navigator.clipboard.writeText((await this.#actions.sides(draft)).mine));
+    this.#button("decide-copy", async (draft) => navigator.clipboard.writeText(await this.#actions.text(draft)));
     this.#button("decide-discard", (draft) => this.#actions.discard(draft));
   }
 
@@ -98,16 +101,21 @@ export class Decide {
       else if (code !== "not-found") this.#actions.tell(failure); // otherwise it was saved, or another tab has decided
     });
     if (!sides || draft !== this.#draft) return; // the user has chosen another draft meanwhile
-    this.#sides = sides;
-    const base = sides.base ?? "";
+    const { base = "", mine, theirs } = sides;
+    this.#sides = theirs === undefined ? undefined : { base, mine, theirs };
     setText(byId("decide-base"), sides.base === undefined ? "Not kept any more." : base || "An empty text.");
-    drawDiff(byId("decide-mine"), base, sides.mine);
-    drawDiff(byId("decide-theirs"), base, sides.theirs);
+    drawDiff(byId("decide-mine"), base, mine);
+    if (theirs === undefined) drawText(byId("decide-theirs"), "Cannot be read now.");
+    else drawDiff(byId("decide-theirs"), base, theirs);
     this.#drawResult();
   }
 
   #drawResult(): void {
-    if (!this.#sides) return;
+    if (!this.#sides) {
+      drawText(byId("decide-result"), "");
+      setText(byId("decide-note"), "");
+      return;
+    }
     drawDiff(byId("decide-result"), this.#sides.theirs, this.#result(this.#sides).text);
     const { overlaps } = this.#result(this.#sides);
     setText(byId("decide-note"), overlaps === 0 ? "" : overlaps === 1 ? "One place was changed on both sides: it has both versions." : `${overlaps} places were changed on both sides: they have both versions.`);

@@ -1,7 +1,7 @@
 // Shows the difference of two texts as marked text.
 
 import { diff } from "./diff.js";
-import { make } from "./dom.js";
+import { make, setText } from "./dom.js";
 
 const marks = { same: "span", gone: "del", new: "ins" } as const;
 const shown = new WeakMap<HTMLElement, string>();
@@ -13,4 +13,10 @@ export function drawDiff(element: HTMLElement, before: string, after: string): v
   shown.set(element, shape);
   const pieces = before === after ? [] : diff(before, after);
   element.replaceChildren(...(pieces.length > 0 ? pieces.map(({ kind, text }) => make(marks[kind], "", text)) : [make("span", "empty", "No difference.")]));
+}
+
+/** Draws a text without a difference. */
+export function drawText(element: HTMLElement, text: string): void {
+  shown.delete(element);
+  setText(element, text);
 }

@@ -41,6 +41,7 @@ const machines = shared ? new Machines(name, draw, () => void writer.read()) : u
 
 const decide = new Decide({
   sides: (draft) => writer.sides(draft),
+  text: ({ id }) => writer.content(id),
   adopt: (draft) => writer.adopt(draft),
   use: (draft, merged) => writer.use(draft, merged),
   keep: (draft) => writer.resolve(draft, "generation"),
@@ -67,6 +68,7 @@ function kindOf({ runtime, readOnly, asking, save }: WriterState): Kind {
 
 const colours: Record<Kind, string> = { opening: "#6b7a73", failed: "#c0392b", holding: "#14805f", waiting: "#c98a10", held: "#4470b0", free: "#4470b0" };
 let drawn: Kind | undefined;
+let drawnRefused = false;
 
 function draw(): void {
   const { state } = writer;
@@ -81,7 +83,7 @@ function draw(): void {
   setText(document.querySelector("title") as Element, `${kind === "holding" ? "Writing" : kind === "held" && !offline(kind, state) ? `${holder} writes` : "Reading"} · ${name}`);
   text.readOnly = state.readOnly;
   drawButtons(kind);
-  drawMachines();
+  drawMachines(state);
   drawFailure(state);
   decide.draw(state.drafts, state.readOnly, state.history[0]?.id ?? "");
   drawTabs(state, presence, writer.ownerId);
@@ -95,11 +97,15 @@ function draw(): void {
   tick();
 }
 
+/** Whether the server does not know the user, or does not let the user write. */
+const refused = (kind: Kind, { save }: WriterState): boolean => kind === "free" && save.lastError?.code === "not-allowed";
+
 /** A holder without a name may be this tab itself, which waits for the server, and the server named the last one. */
 const offline = (kind: Kind, { save }: WriterState): boolean => (kind === "held" || kind === "free") && save.online === false && !save.holder?.ownerName;
 
 function headlineOf(kind: Kind, state: WriterState, holder: string | undefined): string {
   if (offline(kind, state)) return "Offline.";
+  if (refused(kind, state)) return "You may not write.";
   switch (kind) {
     case "opening": return "One moment.";
     case "failed": return "Not running.";
@@ -120,6 +126,7 @@ function explainOf(kind: Kind, state: WriterState): string {
   if (kind === "waiting") return "The tab that writes saves first, then hands over.";
   if (offline(kind, state)) return "The server does not answer, so you cannot write now. What you typed is kept in this browser.";
   const unsaved = drafts.length > 0 ? " Text that is not saved waits below for your decision." : "";
+  if (refused(kind, state)) return `The server does not let you write. Sign in, or ask for the permission.${unsaved}`;
   const place = pending.findIndex((waiter) => waiter.ownerId === writer.ownerId) + 1;
   return place > 0 ? `You read along, and are ${ordinal(place)} in line: when that tab is closed, ${place === 1 ? "you write" : "the tabs before you come first"}.${unsaved}` : `You read along.${unsaved}`;
 }
@@ -162,9 +169,14 @@ function drawFailure({ runtime, failure }: WriterState): void {
 }
 
 /** The known state of other machines. */
-function drawMachines(): void {
+function drawMachines(state: WriterState): void {
   if (!machines) return;
-  setText(byId("share-state"), !machines.connected ? "The server does not answer. The holder may write until its lease ends."
+  const kind = kindOf(state);
+  if (refused(kind, state) !== drawnRefused) {
+    drawnRefused = !drawnRefused;
+    void showAccount(); // the user may have signed out in another tab
+  }
+  setText(byId("share-state"), refused(kind, state) ? "The server does not say who writes." : !machines.connected ? "The server does not answer. The holder may write until its lease ends."
     : machines.holder ? `${machines.holder} writes. Open this address in another browser, too.` : "Nobody writes.");
   drawCompany(machines.company.state);
 }

@@ -2,7 +2,7 @@
 
 import type { AutoSave, AutoSaveState, Draft, Generation, HolderInfo, Holdfast, WaiterInfo } from "./holdfast.js";
 
-import type { Sides } from "./decide.js";
+import type { Read, Sides } from "./decide.js";
 
 export interface Editor {
   /** The shown and saved text. */
@@ -124,14 +124,14 @@ export class Writer {
     await this.look();
   }
 
-  /** Updates the list of tabs and the saved generations. */
+  /**
+   * Updates the list of tabs, the saved generations and the drafts. A part that cannot be read stays as it was. The drafts are in this browser,
+   * also if the server refuses to list the generations.
+   */
   async look(): Promise<void> {
-    try {
-      const [people, history, drafts] = await Promise.all([this.#holdfast?.inspect(), this.#autosave?.history(), this.#autosave?.drafts()]);
-      this.#set({ ...people, ...(history && { history }), ...(drafts && { drafts }) });
-    } catch {
-      // The runtime has ended, and the code that ended it reports that.
-    }
+    const none = (): undefined => undefined;
+    const [people, history, drafts] = await Promise.all([this.#holdfast?.inspect().catch(none), this.#autosave?.history().catch(none), this.#autosave?.drafts().catch(none)]);
+    this.#set({ ...people, ...(history && { history }), ...(drafts && { drafts }) });
   }
 
   /** Asks the writing tab to hand over. */
@@ -155,9 +155,12 @@ export class Writer {
   }
 
   /** The three sides of a draft: the text before it, the draft, and the saved text. */
-  async sides({ id, base }: Draft): Promise<Sides> {
-    const [mine, theirs] = await Promise.all([this.content(id), this.#savedText()]);
-    return { base: base === undefined ? "" : await this.content(base).catch(() => undefined), mine, theirs };
+  async sides({ id, base }: Draft): Promise<Read> {
+    const [mine, theirs] = await Promise.all([this.content(id), this.#savedText().catch((failure: unknown) => {
+      if ((failure as { code?: string }).code !== "not-allowed") throw failure;
+      return undefined;
+    })]);
+    return { base: base === undefined ? "" : await this.content(base).catch(() => undefined), mine, ...(theirs !== undefined && { theirs }) };
   }
 
   async #savedText(): Promise<string> {
