@@ -7,7 +7,7 @@ import type { AutoSave } from "./holdfast.js";
  * Set `autosave`, and place it. It shows drafts that other pages have left when something is saved and when the page is shown. It removes its listeners when it is removed, and never disposes of the AutoSave.
  *
  * Attributes: `text-<name>` replaces a text, with `{name}`, `{count}` and `{time}` for values. Names: none, loading, disabled, editing, reading,
- * reading-unknown, asking, saved, saving, unsaved, offline, failed, ask, take-over, draft, drafts, drafts-title, empty, bytes, use, keep, discard,
+ * reading-unknown, forbidden, asking, saved, saving, unsaved, offline, failed, ask, take-over, draft, drafts, drafts-title, empty, bytes, use, keep, discard,
  * handover-refused, handover-busy, handover-timeout.
  *
  * Parts: line, status (also by what it says: editing, reading, asking, …), who, save (also by phase), button, ask, force, message, drafts-title,

@@ -78,3 +78,22 @@ func TestEditorAfterSigningOutElsewhere(t *testing.T) {
 	tab.MustEval("globalThis.copied = ''; navigator.clipboard.writeText = async text => { copied = text }; $('decide-copy').click()", nil)
 	tab.WaitFor("copied === 'saved typed'", browser.Limit)
 }
+
+// The element does not name another tab as the editor if the server refuses the page. The button asks again, once the user has signed in.
+func TestStatusElementOfUnknownUser(t *testing.T) {
+	t.Parallel()
+	server := serve(t, "--api-keys", fileOf(t, keyOf("ann", "ann-key")))
+	tab := server.member(t, browser.Start(t, quick), "worker", "Ann")
+	tab.MustEval(`
+		const made = hf.createAutoSave(() => '')
+		await import('/element.js')
+		const bar = document.createElement('holdfast-status')
+		bar.autosave = made
+		document.body.append(bar)
+		const part = name => bar.shadowRoot.querySelector('[part~="' + name + '"]')`, nil)
+	tab.WaitFor("part('who').textContent === 'The server does not let you edit.' && part('ask').checkVisibility()", browser.Limit)
+	tab.MustEval("part('ask').click()", nil)
+	tab.WaitFor("part('message').textContent.includes('Sign in')", browser.Limit)
+	tab.MustEval("await fetch('/api/session', {method: 'POST', headers: {Authorization: 'Bearer ann-key'}}); part('ask').click()", nil)
+	tab.WaitFor("part('who').textContent === 'You edit.' && !part('message').checkVisibility()", browser.Limit)
+}

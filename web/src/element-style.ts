@@ -19,7 +19,7 @@ const css = `
 [part~=editing]::before { background: currentColor; }
 [part~=asking], [part~=loading], [part~=none], [part~=disabled] { color: var(--waiting); }
 [part~=save] { opacity: .85; }
-[part~=error], [part=message] { color: var(--failed); opacity: 1; }
+[part~=error], [part~=forbidden], [part=message] { color: var(--failed); opacity: 1; }
 [part=message], [part=drafts-title] { margin: .5em 0; font: inherit; font-weight: 600; }
 [part=drafts] { display: grid; gap: .5em; margin: 0; padding: 0; list-style: none; }
 [part=draft] { display: flex; flex-wrap: wrap; align-items: center; gap: .5em; padding: .5em .75em; border: 1px solid var(--line); border-radius: .5em; }

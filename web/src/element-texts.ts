@@ -7,6 +7,7 @@ export const texts = {
   editing: "You edit.",
   reading: "{name} edits.",
   "reading-unknown": "Another tab edits.",
+  forbidden: "The server does not let you edit.",
   asking: "Asking to edit …",
   saved: "Saved at {time}.",
   saving: "Saving …",

@@ -220,14 +220,14 @@ export class HoldfastStatus extends Base {
     const state = autosave?.state(), readOnly = autosave?.readOnly ?? true;
     const name = state?.holder?.ownerName ?? "";
     const kind: TextName = !autosave || !state || this.#ended ? "none" : !readOnly ? "editing" : this.#asking ? "asking"
-      : state.phase === "disabled" ? "disabled" : state.phase === "awaiting-lock" ? "loading" : name ? "reading"
+      : state.phase === "disabled" ? "disabled" : state.phase === "awaiting-lock" ? "loading" : name ? "reading" : state.lastError?.code === "not-allowed" ? "forbidden"
       : state.online === false ? "offline" : "reading-unknown"; // the lock in the way may be one of this page, which waits for the server
     const count = this.#drafts.length;
     update(ui.who, this.#text(kind, { name }) + (count ? ` ${this.#text(count === 1 ? "draft" : "drafts", { count: String(count) })}` : ""));
     ui.status.setAttribute("part", `status ${kind}`);
     update(ui.save, !state || kind === "none" || kind === "loading" || kind === "disabled" || kind === "offline" ? "" : this.#saved());
     ui.save.setAttribute("part", `save ${state?.phase ?? ""}`);
-    ui.ask.hidden = !(kind === "reading" || kind === "reading-unknown" || kind === "asking") || this.#force;
+    ui.ask.hidden = !(kind === "reading" || kind === "reading-unknown" || kind === "forbidden" || kind === "asking") || this.#force;
     ui.force.hidden = !readOnly || !this.#force || kind === "none";
     for (const button of [ui.ask, ui.force]) button.setAttribute("aria-disabled", String(this.#asking)); // it keeps the focus
     update(ui.ask, this.#text("ask"));
