@@ -224,13 +224,13 @@ func (c *Contents) List(ctx context.Context) ([]autosave.Generation, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
+	token := c.loads
+	c.loads = 0 // also if the server has nothing: whatever it has later, this editor saves and keeps itself
+	c.mu.Unlock()
 	if !ok {
 		return c.history.list(ctx), nil
 	}
-	c.mu.Lock()
-	token := c.loads
-	c.loads = 0
-	c.mu.Unlock()
 	g, former, err := c.known(ctx, now, token)
 	if err != nil {
 		return nil, err
