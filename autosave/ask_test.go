@@ -322,6 +322,35 @@ func TestBeginAgainWithinEndedLease(t *testing.T) {
 	})
 }
 
+// A page waits in the queue, and the lease around its own one ends. The page says so, and leaves the queue for good.
+func TestWaitWithinEndedLease(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.prepare("a")
+		m, err := lock.NewManager(a.options)
+		require.NoError(t, err)
+		defer func() { _ = m.Close(context.Background()) }()
+		around, err := m.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"chapter"}, Mode: lock.Shared})
+		require.NoError(t, err)
+		_, err = m.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"chapter", "text"}})
+		require.NoError(t, err, "another page edits")
+		var acquired atomic.Int32
+		a.config.Store, a.config.Lock.Path = a.store, []string{"chapter", "text"}
+		a.config.Locks = counted{nestedLocks{m, around}, &acquired}
+		a.Saver, err = autosave.New(t.Context(), a.config)
+		require.NoError(t, err)
+		defer func() { _ = a.Dispose(context.Background()) }()
+		w.sleep(time.Minute)
+		a.forget()
+		acquired.Store(0)
+		require.NoError(t, around.Release(t.Context()))
+		w.sleep(time.Hour)
+		assert.True(t, a.ReadOnly())
+		assert.LessOrEqual(t, acquired.Load(), int32(1))
+		assert.Equal(t, 1, a.count(autosave.EventReadonly))
+		assert.Equal(t, "invalid-argument", code(a.State().LastErr))
+	})
+}
+
 type counted struct {
 	nestedLocks
 	n *atomic.Int32

@@ -96,7 +96,7 @@ func (s *Saver) lineUp(pause time.Duration) {
 				}
 				return
 			}
-			if errors.Is(err, lock.ErrNotAllowed) {
+			if errors.Is(err, lock.ErrNotAllowed) || errors.Is(err, lock.ErrInvalidArgument) { // the lease around it has ended
 				step(func() { s.readonly(lock.ReasonAcquireFailed, err) })
 				return
 			}
