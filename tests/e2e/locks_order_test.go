@@ -249,3 +249,26 @@ func TestGrantThatArrivesAfterCloseRunsNoCallback(t *testing.T) {
 	})()`))
 	tab.Quiet()
 }
+
+// A page closes one of its Holdfasts during a callback that never ends. Nothing of that Holdfast stays in the worker, which serves another one.
+func TestCloseDuringACallbackLeavesNothing(t *testing.T) {
+	t.Parallel()
+	const counted = withoutWebLocks + `
+		globalThis.names = []
+		globalThis.BroadcastChannel = class extends BroadcastChannel {
+			constructor(name) { super(name); names.push(name) }
+			close() { names.splice(names.indexOf(this.name), 1); super.close() }
+		}
+	`
+	w := world{browser.Start(t, quick), browser.Serve(t, served(t, "{"+counted+"}"))}
+	tab := w.tab(t, "")
+	options := filesAt("worker", "callback", "")
+	tab.MustEval(withoutWebLocks+"await start("+options+"); const other = await openHoldfast("+options+"); await other.inspect()", nil)
+	tab.MustEval("result = failure(hf.locks.request('x', () => new Promise(() => { globalThis.inside = true }))); null", nil)
+	tab.WaitFor("globalThis.inside", browser.Limit)
+	tab.MustEval("await hf.close()", nil)
+	assert.Equal(t, "aborted", browser.Get[string](tab, "(await result).code"))
+	tab.EachWorkerEval("while (names.filter(name => name === 'holdfast:callback').length > 1) await new Promise(done => setTimeout(done, 5))")
+	tab.MustEval("await other.locks.request('x', () => {}); await other.close()", nil)
+	tab.Quiet()
+}
