@@ -47,6 +47,21 @@ func TestEditorWithoutServer(t *testing.T) {
 	tab.WaitFor("$('answer').textContent === 'You write.'", browser.Limit)
 }
 
+// The server stops while the user types, and the page becomes read-only. It shows the draft, though not the text that the server has.
+func TestEditorShowsDraftWithoutServer(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	tab := server.machine(t, browser.Start(t, quick), "Ann")
+	tab.WaitFor("document.body.dataset.kind === 'holding'", browser.Limit)
+	tab.MustEval("globalThis.write = more => { $('text').value += more; $('text').dispatchEvent(new Event('input', {bubbles: true})) }; write('saved')", nil)
+	tab.WaitFor("$('phase').textContent === 'saved'", browser.Limit)
+	server.Stop()
+	tab.MustEval("write(' typed')", nil)
+	tab.WaitFor("!$('decide').hidden && $('decide-mine').textContent.includes('typed')", browser.Limit)
+	assert.Equal(t, "Cannot be read now.", browser.Get[string](tab, "$('decide-theirs').textContent"))
+	assert.True(t, browser.Get[bool](tab, "$('outcome').hidden"), "no action of the user has failed")
+}
+
 // A page ends its AutoSave while the server is away. The error promises no further attempt of this page: the text is a draft, and the
 // next editor saves it.
 func TestDisposeWithoutServer(t *testing.T) {

@@ -11,7 +11,7 @@ import { clock } from "./time.js";
 /** The three sides of a draft. */
 export interface Sides { base: string | undefined; mine: string; theirs: string }
 
-/** The base is missing if it is no longer kept, and the saved text if the server does not let the user read it. */
+/** The base is missing if it is no longer kept, and the saved text if the server does not answer or does not let the user read it. */
 export type Read = Omit<Sides, "theirs"> & Partial<Pick<Sides, "theirs">>;
 
 export interface Actions {

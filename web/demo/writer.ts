@@ -156,10 +156,7 @@ export class Writer {
 
   /** The three sides of a draft: the text before it, the draft, and the saved text. */
   async sides({ id, base }: Draft): Promise<Read> {
-    const [mine, theirs] = await Promise.all([this.content(id), this.#savedText().catch((failure: unknown) => {
-      if ((failure as { code?: string }).code !== "not-allowed") throw failure;
-      return undefined;
-    })]);
+    const [mine, theirs] = await Promise.all([this.content(id), this.#savedText().catch(() => undefined)]);
     return { base: base === undefined ? "" : await this.content(base).catch(() => undefined), mine, ...(theirs !== undefined && { theirs }) };
   }
 
