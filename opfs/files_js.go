@@ -53,6 +53,11 @@ func (f *Files) Check(ctx context.Context) error {
 		}
 		_ = f.dir.remove(ctx, name)
 	}
+	if isNamed(err, noQuota) {
+		if saved, listed := f.List(ctx, autosave.FolderIndex); listed == nil && len(saved) > 0 {
+			err = nil // a full storage has files, and what is saved in them can be read
+		}
+	}
 	return f.dir.explain(ctx, f.dir.String(), err)
 }
 
