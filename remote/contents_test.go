@@ -120,23 +120,6 @@ func TestServerHasCurrentContent(t *testing.T) {
 	})
 }
 
-// A page asks for the history while the answer to its first save is on its way. The history has that save once.
-func TestListDuringFirstSave(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var b *browser
-		m := newInternet().machineWith("A", autosavetest.NewDisk(), func(c *remote.Config) { b = c.Server.(*browser) })
-		token, release := m.lock(t)
-		defer release()
-		assert.Empty(t, m.list(t), "the editor loads nothing")
-		b.onReply = func(remote.Reply) {
-			b.onReply = nil
-			assert.Len(t, m.list(t), 1)
-		}
-		m.save(t, token, "one")
-		assert.Len(t, m.list(t), 1)
-	})
-}
-
 // A new editor lists and then reads the current content with one download.
 func TestListedContentIsNotDownloadedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -56,3 +56,20 @@ func TestListWorksWhileHistoryIsSilent(t *testing.T) {
 		assert.NoError(t, <-fenced)
 	})
 }
+
+// A page asks for the history while the answer to its first save is on its way. The history has that save once.
+func TestListDuringFirstSave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b *browser
+		m := newInternet().machineWith("A", autosavetest.NewDisk(), func(c *remote.Config) { b = c.Server.(*browser) })
+		token, release := m.lock(t)
+		defer release()
+		assert.Empty(t, m.list(t), "the editor loads nothing")
+		b.onReply = func(remote.Reply) {
+			b.onReply = nil
+			assert.Len(t, m.list(t), 1)
+		}
+		m.save(t, token, "one")
+		assert.Len(t, m.list(t), 1)
+	})
+}
