@@ -204,6 +204,7 @@ func TestDocumentsAreListed(t *testing.T) {
 		for _, d := range page.body["documents"].([]any) {
 			d := d.(map[string]any)
 			got = append(got, d["document"].(string))
+			assert.Equal(t, d["document"], d["name"])
 			assert.InDelta(t, 3, d["size"], 0)
 			assert.Equal(t, d["document"] == "a00", d["is_locked"])
 		}

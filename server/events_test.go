@@ -47,7 +47,7 @@ func TestEventsTellEverybodyEverything(t *testing.T) {
 	for _, s := range []stream{near, far} {
 		assertTold(t, s, token, later, saved)
 	}
-	assert.Equal(t, "rr", other.next()["room_id"], "the client of another document gets its own events only")
+	assert.Equal(t, "rr", other.next()["document"], "the client of another document gets its own events only")
 }
 
 // assertTold checks the events of the document r: Ann's lock, her save, and the handover to Bob, who then releases.
@@ -58,7 +58,7 @@ func assertTold(t *testing.T, s stream, token, later int64, saved answer) {
 	list := map[string]event{}
 	for range 5 {
 		e := s.next()
-		assert.Equal(t, "r", e["room_id"])
+		assert.Equal(t, []any{"r", "r"}, []any{e["document"], e["room_id"]})
 		assert.Greater(t, e.revision(), last)
 		last = e.revision()
 		types = append(types, fmt.Sprint(e["type"], " ", e["reason"], " ", e["token"]))

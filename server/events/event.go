@@ -32,7 +32,8 @@ const (
 // Event is one message of the stream. Its type determines its fields.
 type Event struct {
 	Type     string `json:"type"`
-	RoomID   string `json:"room_id"`
+	Document string `json:"document"`
+	RoomID   string `json:"room_id"` // the same, for older clients
 	Revision int64  `json:"revision"`
 
 	IsLocked   *bool  `json:"is_locked,omitempty"` // for a state
@@ -83,7 +84,7 @@ func (t *Time) UnmarshalJSON(text []byte) error {
 // one such operation per document.
 func Record(document string, list ...Event) kv.Op {
 	for i := range list {
-		list[i].RoomID = document
+		list[i].Document, list[i].RoomID = document, document
 	}
 	text, err := json.Marshal(list)
 	if err != nil {
@@ -102,7 +103,7 @@ func decode(e kv.Entry) []Event {
 		return nil
 	}
 	for i := range list {
-		list[i].Revision = e.Modified
+		list[i].Document, list[i].Revision = list[i].RoomID, e.Modified // a former version of the server stored no document
 		if list[i].Type == Locked {
 			list[i].Token = e.Modified // the revision of the grant, known only at the commit
 		}

@@ -226,6 +226,6 @@ func (h *Hub) sendState(ctx context.Context, document string, send func([]byte) 
 	if err != nil {
 		return 0, err
 	}
-	e.Type, e.RoomID = State, document
+	e.Type, e.Document, e.RoomID = State, document, document
 	return e.Revision, send(encode(e))
 }

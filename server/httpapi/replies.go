@@ -165,8 +165,9 @@ type historyReply struct {
 	Generations []generation `json:"generations"`
 }
 
-// documentReply describes a document of a list.
+// documentReply describes a document of a list. Name is the document, and so is Document, for older clients.
 type documentReply struct {
+	Name     string      `json:"name"`
 	Document string      `json:"document"`
 	Size     int         `json:"size"`
 	SavedAt  events.Time `json:"saved_at"`
