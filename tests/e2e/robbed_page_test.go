@@ -207,3 +207,21 @@ func TestDraftThatIsDiscardedWhileItsPageSleepsStaysDiscarded(t *testing.T) {
 		}
 	})
 }
+
+// The user discards the draft of a viewer that still shows the text. Then its worker dies, and the page begins anew as the editor: it shows what
+// is saved.
+func TestDiscardedTextIsNotShownAsSaved(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	ann, ben := w.tab(t, named("worker", "discarded and anew", "Ann")), w.tab(t, named("worker", "discarded and anew", "Ben"))
+	viewerWithDraft(ann, ben)
+	ann.MustEval("const [{id}] = await autosave.drafts(); await autosave.resolveDraft(id, 'discard'); null", nil)
+	ann.WaitFor("autosave.state().pendingBytes === 0", browser.Limit)
+	ben.MustEval("await lease.release(); await hf.close(); null", nil)
+	ann.EndWorker("self.close()")
+	ann.WaitFor("!autosave.readOnly", browser.Limit)
+	assert.Equal(t, "one", browser.Get[string](ann, "text"))
+	ann.MustEval("type(', two'); await autosave.flushNow(); null", nil)
+	assert.Equal(t, "one, two", browser.Get[string](ann, "await current()"))
+	ann.MustEval("await hf.close(); null", nil)
+}

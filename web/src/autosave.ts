@@ -109,7 +109,7 @@ export class AutoSave implements Saver {
     if (this.#snapshots.news) this.#marks.again(); // Go refuses marks until it has begun
   }
 
-  text(): Text { return { shown: this.#snapshots.base, lineage: this.#snapshots.draft, dirty: this.#snapshots.unsaved }; }
+  text(): Text { return { shown: this.#snapshots.baseText === undefined ? "" : this.#snapshots.base, lineage: this.#snapshots.draft, dirty: this.#snapshots.unsaved }; }
   get readOnly(): boolean { return this.#readOnly || this.#loading.busy; }
   get lease(): Contract.ProjectLockLease | undefined { return this.readOnly ? undefined : this.#leases.get(this.#leaseId); }
   state(): Contract.AutoSaveState { return this.#snapshots.news ? this.#state.marked : this.#state.now; }

@@ -7,7 +7,7 @@ const open = ((globalThis as Record<symbol, unknown>)[key] ??= new Map()) as Map
 /** Records that an AutoSave has opened the document of this folder. Warns if another one in this page has opened it already. */
 export function add(autosave: object, folder: string): void {
   if (folder && [...open.values()].includes(folder)) {
-    console.warn(`holdfast: ${JSON.stringify(folder.replace(/\/autosave$/, ""))} is open twice in this page: share it, or dispose() of one.`);
+    console.warn(`holdfast: ${JSON.stringify(folder.replace(/\/autosave$/, ""))} is open twice in this page: dispose() of one`);
   }
   open.set(autosave, folder);
 }

@@ -24,7 +24,7 @@ export interface PageSnapshot {
 export class PageSnapshots {
   readonly #take: Taking;
   draft = uuid();
-  /** The generation on which the text was typed, and its content if that is known. */
+  /** The generation on which the text was typed, and its content if that is known, and the page has shown nothing else without saving it. */
   base = "";
   baseText: Content | undefined = "";
   marks = 0;
@@ -160,6 +160,7 @@ export class PageSnapshots {
   /** Records that a snapshot needs no saving, because the user has discarded it. Later changes still need saving. */
   discarded(snapshot: PageSnapshot): void {
     this.#savedMarks = Math.max(this.#savedMarks, snapshot.marks);
+    this.baseText = undefined; // the page shows another one
     this.#forget(snapshot);
   }
 
