@@ -131,7 +131,11 @@ func (b *browser) ask(ctx context.Context, r remote.Request, whole *leased) (rem
 		return noSession, nil
 	case holder == nil || holder.session == b.owner():
 		whole.wait = time.Duration(grace) * time.Millisecond
-		return b.lock(ctx, whole)
+		reply, err := b.lock(ctx, whole)
+		if reply.Error == "already_locked" {
+			reply = remote.Reply{Status: 408, Error: "handover_timeout"}
+		}
+		return reply, err
 	}
 	q, busy := n.pose(whole, holder)
 	if busy {

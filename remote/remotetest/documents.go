@@ -204,3 +204,11 @@ func testAskTwo(h *harness) {
 	h.release(h.a, places("x"), x)
 	h.isGrant(h.answered(second))
 }
+
+// A client asks for a document of which it has a slot itself. Nobody else is asked, and the request waits in vain.
+func testAskOwnSlot(h *harness) {
+	h.granted(h.a, with(places("y"), "slots", 2))
+	request := below(asking("t", 200*time.Millisecond))
+	request.Path = strings.Replace(request.Path, "replace=&", "", 1)
+	h.refused(h.send(h.a, request), 408, "handover_timeout")
+}

@@ -62,6 +62,7 @@ func RunServer(t *testing.T, within func(t *testing.T, test func(*testing.T, Wor
 		{"a question about a document below asks nobody else", testAskBelow},
 		{"the holder of a document below is asked about the one around it", testAskAround},
 		{"two documents are asked for at once", testAskTwo},
+		{"a holder of a slot asks for the document", testAskOwnSlot},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			within(t, func(t *testing.T, w World) {
