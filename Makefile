@@ -142,8 +142,8 @@ test-dav: ## test WebDAV: the suite litmus, cadaver, a mounted folder and LibreO
 	@tools/need office
 	go test -count=1 -v ./tests/dav -args -full
 
-test-simulation: ## run a short form of make simulate, always from the same seed
-	go test -count=1 -v -run 'TestSimulation$$|TestSimulatedRooms|TestDefectsApply' ./tests/simulation -for 10s -seed 1
+test-simulation: ## run a minute of make simulate, half of it for rooms, always from the same seed
+	go test -count=1 -v -run 'TestSimulation$$|TestSimulatedRooms|TestDefectsApply' ./tests/simulation -for 30s -seed 1
 
 test-soak: build ## run the short form of make soak
 	@tools/need chromium
