@@ -31,3 +31,19 @@ func TestFullStorageShowsSavedText(t *testing.T) {
 		tab.MustEval("text = 'saved again'; made.markDirty(); await made.flushNow(); await hf.close()", nil)
 	})
 }
+
+// The editor of the demo does not promise to keep the text while the storage is full.
+func TestEditorSaysThatStorageIsFull(t *testing.T) {
+	t.Parallel()
+	w := open(t, quick)
+	tab := editorTab(t, w, "Ann")
+	tab.MustEval("write('saved')", nil)
+	tab.WaitFor("$('phase').textContent === 'saved'", browser.Limit)
+	tab.Quota(w.URL(""), 1000)
+	tab.MustEval("write('x'.repeat(1e6))", nil)
+	tab.WaitFor("$('phase').textContent === 'not saved'", browser.Limit)
+	assert.Contains(t, browser.Get[string](tab, "$('explain').textContent"), "The storage is full.")
+	assert.NotContains(t, browser.Get[string](tab, "$('explain').textContent"), "no typed text is lost")
+	tab.Quota(w.URL(""), 0)
+	tab.WaitFor("$('phase').textContent === 'saved' && /saved by itself/.test($('explain').textContent)", browser.Limit)
+}

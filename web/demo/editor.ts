@@ -119,6 +119,7 @@ function headlineOf(kind: Kind, state: WriterState, holder: string | undefined):
 function explainOf(kind: Kind, state: WriterState): string {
   const { save, pending, drafts } = state;
   if (kind === "holding") {
+    if (save.lastError?.code === "quota-exceeded") return "The storage is full. Keep this tab open, or copy your text: it may not be kept when you close the tab. Holdfast tries again.";
     if (save.phase === "error") return `Could not save (${save.lastError?.code}). Holdfast tries again, and no typed text is lost.`;
     return "Your text is saved by itself. The other tabs read along.";
   }
