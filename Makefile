@@ -206,8 +206,8 @@ strangers: build ## run suites of other projects for navigator.locks, against ho
 	tools/strangers $(or $(DIR),.cache/strangers)
 	go test -count=1 -timeout 0 -v ./tests/strangers -sources $(abspath $(or $(DIR),.cache/strangers)) $(if $(ONLY),-run '$(ONLY)') $(if $(GREP),-grep '$(GREP)')
 
-chaos-server: build ## run the server's long tests: 100,000 operations under faults (OPERATIONS= changes the number), a start with 1,000,000 locks, 1,000 sockets through kills, 10,000 races, real durations, contents in a real S3 server, an hour of 500 saves a second
-	CHAOS_OPERATIONS=$(or $(OPERATIONS),100000) go test -count=1 -timeout 0 -v -run Linearizable ./tests/chaosserver
+chaos-server: build ## run the server's long tests: 1,000,000 operations under faults (OPERATIONS= changes the number), a start with 1,000,000 locks, 1,000 sockets through kills, 10,000 races, real durations, contents in a real S3 server, an hour of 500 saves a second
+	CHAOS_OPERATIONS=$(or $(OPERATIONS),1000000) go test -count=1 -timeout 0 -v -run Linearizable ./tests/chaosserver
 	LOCKS=1000000 go test -count=1 -timeout 30m -v -run StartWithManyLocks ./server/locks
 	KILLS=20 EVENT_SOCKETS=1000 EVENT_KILLS=5 go test -count=1 -timeout 30m -v -run 'Lost|EveryEvent' ./tests/chaosserver
 	go build -o .cache/holdfast ./cmd/holdfast
