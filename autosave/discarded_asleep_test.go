@@ -44,3 +44,34 @@ func TestDraftThatIsDiscardedWhileItsPageSleepsStaysDiscarded(t *testing.T) {
 		})
 	}
 }
+
+// A page that shows a draft sleeps, and the page that edits decides about the draft. Its own text is still the one on which the draft was typed.
+// The sleeping page loads what is saved as it wakes, and edits. It does not save the text against the decision.
+func TestDecisionHoldsForAPageThatSlept(t *testing.T) {
+	for as, saved := range map[autosave.Resolution]string{autosave.AsDiscard: "one", autosave.AsGeneration: "one", autosave.AsContent: "one, mine"} {
+		t.Run(string(as), func(t *testing.T) {
+			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+				a := w.savedOne(shelf)
+				b := w.author("b", shelf).start()
+				require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{}))
+				a.types(", mine")
+				_, err := a.desk.Seal(t.Context(), autosave.CauseLockLost)
+				require.NoError(t, err)
+				a.die()
+				require.Equal(t, "one", b.shows())
+				require.NoError(t, b.ResolveDraft(t.Context(), "a-1", as))
+				require.NoError(t, b.Dispose(t.Context()))
+				c := w.author("c", shelf).continues(a).start()
+				w.sleep(time.Minute)
+				require.False(t, c.ReadOnly())
+				assert.Zero(t, c.State().PendingBytes)
+				assert.Equal(t, saved, c.shows())
+				assert.Equal(t, saved, w.saved())
+				assert.Empty(t, c.texts())
+				c.types(", again")
+				w.sleep(time.Minute)
+				assert.Equal(t, saved+", again", w.saved())
+			})
+		})
+	}
+}

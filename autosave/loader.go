@@ -3,6 +3,7 @@ package autosave
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/lock"
@@ -70,11 +71,14 @@ func (l *loader) find(ctx context.Context) (found loaded, err error) {
 	found.marked = l.changes.count()
 	_, saved := current(r.all)
 	dirty := l.changes.dirty() || !saved && l.known != nil // after the storage was emptied, only this page has the text
-	if found.foreign = l.foreign(r.all, dirty); found.foreign {
+	switch found.foreign = l.foreign(r.all, dirty); {
+	case found.foreign:
 		if err := l.keep(ctx, dirty, &found); err != nil {
 			return found, err
 		}
-	} else {
+	case dirty && l.decided(ctx, r.all):
+		found.foreign, found.unsaved = true, unsaved{marked: found.marked}
+	default:
 		r.own = l.lineage
 	}
 	if err := l.reconcile(ctx, r, &found, dirty); err != nil {
@@ -123,6 +127,17 @@ func (l *loader) foreign(all []Generation, dirty bool) bool {
 		return false
 	}
 	return !dirty || l.lineage == "" || g.Draft != l.lineage
+}
+
+// decided reports whether a user has decided about the text of a page that begins anew, and that did not hear of it while it slept: the text
+// is discarded, or kept in the history, and the content is still the one on which it was typed.
+func (l *loader) decided(ctx context.Context, all []Generation) bool {
+	g, saved := current(all)
+	if !saved || l.Drafts == nil || l.known == nil || l.known.ID != l.Shown || l.lineage != l.Lineage || !g.isBase(l.known.ID) {
+		return false
+	}
+	draft, err := l.seal(ctx, CauseLockLost)
+	return err == nil && (draft == nil || slices.ContainsFunc(all, func(g Generation) bool { return g.contains(*draft) }))
 }
 
 // keep stores the text that the page is about to lose because it must load another one. A page whose text was stored
