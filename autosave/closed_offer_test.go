@@ -76,27 +76,42 @@ func TestOffersOfBusyEditorsBelowCount(t *testing.T) {
 	}
 }
 
-// An editor has offered the lock and is closed while another one still saves. The next page edits the first document, and is too busy to say
-// in time what it holds. It is asked: the former offer does not count for it.
+// crashing is the channel of a page that crashes: it does not say that it leaves.
+type crashing struct{ autosave.Channel }
+
+func (c crashing) Post(m autosave.Message) error {
+	if m.Kind == autosave.EditLeft {
+		return nil
+	}
+	return c.Channel.Post(m)
+}
+
+// An editor has offered the lock and crashes while another one still saves. The next page edits the first document, or one below it, and is
+// too busy to say in time what it holds. It is asked: the former offer does not count for it.
 func TestOfferOfAClosedEditorCountsNotForABusySuccessor(t *testing.T) {
-	virtual(t, func(t *testing.T, w *world) {
-		a, s, c := w.document("a", "book/1"), w.document("s", "book/2"), w.document("c", "book/1")
-		s.vetoes(2*time.Second, nil)
-		c.options.Channel = silentChannel{c.options.Channel}
-		c.vetoes(2500*time.Millisecond, errNotNow)
-		for _, p := range []*page{a, s, c} {
-			p.open()
-		}
-		b := w.document("b", "book").open()
-		asked := b.asks(t.Context(), autosave.EditOptions{})
-		w.sleep(time.Second)
-		require.NoError(t, a.Dispose(t.Context()))
-		w.sleep(100 * time.Millisecond)
-		require.False(t, c.ReadOnly())
-		require.ErrorIs(t, <-asked, autosave.ErrHandoverRefused)
-		assert.False(t, c.ReadOnly())
-		w.sleep(time.Second)
-	})
+	for _, path := range []string{"book/1", "book/1/x"} {
+		t.Run(path, func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				a, s, c := w.document("a", "book/1"), w.document("s", "book/2"), w.document("c", path)
+				a.config.Channel = crashing{a.channel}
+				s.vetoes(2*time.Second, nil)
+				c.options.Channel = silentChannel{c.options.Channel}
+				c.vetoes(2500*time.Millisecond, errNotNow)
+				for _, p := range []*page{a, s, c} {
+					p.open()
+				}
+				b := w.document("b", "book").open()
+				asked := b.asks(t.Context(), autosave.EditOptions{})
+				w.sleep(time.Second)
+				require.NoError(t, a.Dispose(t.Context()))
+				w.sleep(100 * time.Millisecond)
+				require.False(t, c.ReadOnly())
+				require.ErrorIs(t, <-asked, autosave.ErrHandoverRefused)
+				assert.False(t, c.ReadOnly())
+				w.sleep(time.Second)
+			})
+		})
+	}
 }
 
 // A page took the lock from an editor around its document, and keeps that document too. It is too busy to say so in time. Its offer counts for

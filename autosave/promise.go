@@ -11,7 +11,12 @@ import (
 type promise struct {
 	granted bool
 	until   time.Time // until then its offer is valid, or it has time to answer
-	names   string    // the document that it offers, after a slash; "" if the editor of that document is another one by now
+	names   string    // the document that it offers, after a slash; "" if another page edits that document, or one below it, by now
+}
+
+// covers reports whether a document is the offered one, or below that.
+func (p promise) covers(document string) bool {
+	return p.names != "" && strings.HasPrefix("/"+document+"/", p.names+"/")
 }
 
 // offers records an offer.
@@ -19,10 +24,10 @@ func (a *ask) offers(m Message, until time.Time) {
 	a.pages[m.Detail] = promise{true, until, "/" + m.Document}
 }
 
-// moved records that a document has another editor than the one that has offered it, or none.
+// moved records that a document has another editor than the one that has offered it or one around it, or none.
 func (a *ask) moved(m Message) {
 	for lease, p := range a.pages {
-		if lease != m.Holder.LeaseID && p.names == "/"+m.Document {
+		if lease != m.Holder.LeaseID && p.covers(m.Document) {
 			p.names = ""
 			a.pages[lease] = p
 		}
@@ -34,7 +39,7 @@ func (a *ask) moved(m Message) {
 func (a *ask) leaseOf(h lock.Holder) string {
 	if h.LeaseID == "" {
 		for lease, p := range a.pages {
-			if p.names != "" && strings.HasPrefix("/"+h.Excludes+"/", p.names+"/") && time.Until(p.until) > 0 {
+			if p.covers(h.Excludes) && time.Until(p.until) > 0 {
 				return lease
 			}
 		}
