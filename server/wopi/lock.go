@@ -142,14 +142,17 @@ func (h *Handler) lock(c *call, id string) error {
 		if err != nil {
 			return h.denied(c, err)
 		}
-		return h.granted(c, lease)
+		if err := h.granted(c); err != nil {
+			h.API.Drop(c.r, lease)
+			return err
+		}
+		return nil
 	}
 }
 
 // granted responds with the version that a new lock protects. Somebody may have saved, or deleted the file, since the request came.
-func (h *Handler) granted(c *call, lease locks.Lease) error {
+func (h *Handler) granted(c *call) error {
 	if err := h.find(c); err != nil {
-		h.API.Drop(c.r, lease)
 		return err
 	}
 	return h.done(c)
@@ -184,7 +187,11 @@ func (h *Handler) relock(c *call, old, id string) error {
 	if err != nil {
 		return h.denied(c, err)
 	}
-	return h.granted(c, lease)
+	err = h.granted(c)
+	if errors.Is(err, errNoFile) { // after another error the lock stays, because its users edit the file
+		h.API.Drop(c.r, lease)
+	}
+	return err
 }
 
 func (h *Handler) refreshLock(c *call, id string) error {

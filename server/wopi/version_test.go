@@ -1,12 +1,14 @@
 package wopi
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -26,10 +28,18 @@ type editor struct {
 	h *Handler
 }
 
+// leaving is the key of a context whose request ends when it reads from the store.
+type leaving struct{}
+
 func newEditor(t *testing.T) editor {
 	m := memory.New()
 	t.Cleanup(m.Close)
-	store := m.Client(nil)
+	store := m.Client(func(ctx context.Context, request string) (before, after error) {
+		if leave, ok := ctx.Value(leaving{}).(context.CancelFunc); ok && request == "range" {
+			leave()
+		}
+		return nil, nil
+	})
 	t.Cleanup(func() { assert.NoError(t, store.Close()) })
 	table, err := locks.Open(t.Context(), store, locks.Config{})
 	require.NoError(t, err)
@@ -103,4 +113,27 @@ func TestNoLockOnAFileThatHasGone(t *testing.T) {
 	lease, _, err := e.h.Locks.At(t.Context(), locks.Document("a"))
 	require.NoError(t, err)
 	assert.Zero(t, lease.Token)
+}
+
+// The suite replaces its lock, and its connection breaks before the answer. Its users edit the file, so the new lock stays: otherwise somebody else
+// could get the file, and the suite could not save any more.
+func TestALockThatReplacedOneStaysWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, replaceWithoutAnAnswer)
+}
+
+func replaceWithoutAnAnswer(t *testing.T) {
+	e := newEditor(t)
+	e.save("text")
+	c, _ := e.found(http.MethodPost)
+	require.NoError(t, e.h.lock(c, "old"))
+	synctest.Wait() // the server sees the lock
+	c, _ = e.found(http.MethodPost)
+	c.r.Header.Set("X-WOPI-OldLock", "old")
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	c.r = c.r.WithContext(context.WithValue(ctx, leaving{}, leave))
+	require.ErrorIs(t, e.h.lock(c, "new"), context.Canceled)
+	c, w := e.found(http.MethodPost)
+	require.NoError(t, e.h.getLock(c))
+	assert.Equal(t, "new", w.Header().Get(lockName))
 }
