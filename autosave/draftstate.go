@@ -15,6 +15,7 @@ type draftState struct {
 	unsaved  unsaved
 	waiting  []Draft // drafts that wait for a decision, as far as this page knows
 	news     int64   // counts what this page learnt of them: a list that began before is out of date
+	settled  bool    // nothing of the text is unsaved, but a mark of it may come late
 }
 
 // unsaved is the text of this page when it could no longer save.

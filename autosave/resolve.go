@@ -126,13 +126,17 @@ func (s *Saver) reconsider() {
 }
 
 // settled records that nothing of the text is unsaved, if this page may not write and nothing was typed since. It loads the content before it
-// edits.
+// edits. A mark that came meanwhile, or that comes later, may be a late one of the same text: then the page is asked again.
 func (s *Saver) settled(l loss) {
-	if !s.idles() || !s.changes.dirty() || s.changes.count() != l.marked || s.drafts.text != l.text {
+	if !s.idles() || !s.changes.dirty() || s.drafts.text != l.text {
+		return
+	}
+	if s.changes.count() != l.marked {
+		s.reconsider()
 		return
 	}
 	s.changes.forget()
-	s.drafts.unsaved = unsaved{marked: l.marked}
+	s.drafts.settled, s.drafts.unsaved = true, unsaved{marked: l.marked}
 	s.newest = nil
 	s.events.tell(Event{Type: EventPhase, State: s.state()})
 }

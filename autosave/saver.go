@@ -196,6 +196,10 @@ func (s *Saver) advance() {
 	if s.role == ended {
 		return
 	}
+	if s.drafts.settled && s.changes.dirty() {
+		s.drafts.settled = false
+		s.reconsider()
+	}
 	if s.saves.writing == nil && s.writes() {
 		if at, ok := s.due(); ok {
 			if pause := time.Until(at); pause > 0 {
