@@ -63,7 +63,6 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 		return nil, err
 	}
 	s := newSaver(c)
-	s.drafts.settled = c.Again // the page repeats its marks
 	if c.Dirty {
 		s.MarkDirty()
 	}
