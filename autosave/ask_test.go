@@ -264,19 +264,25 @@ func (n nestedLocks) Acquire(ctx context.Context, opts lock.AcquireOptions) (loc
 	return n.Manager.Acquire(lock.Within(ctx, n.within), opts)
 }
 
+// withinLease prepares a page whose lock is within a lease. It returns the manager of both, that lease, and how often the page has asked for its lock.
+func (w *world) withinLease(t *testing.T, mode lock.Mode) (a *page, m *lock.Manager, around lock.Lease, acquired *atomic.Int32) {
+	a, acquired = w.prepare("a"), new(atomic.Int32)
+	m, err := lock.NewManager(a.options)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	around, err = m.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"chapter"}, Mode: mode})
+	require.NoError(t, err)
+	a.config.Store, a.config.Lock.Path = a.store, []string{"chapter", "text"}
+	a.config.Locks = counted{nestedLocks{m, around}, acquired}
+	return a, m, around, acquired
+}
+
 // The page comes back from the back/forward cache, and the lease around its own one is over. It says so once, and does
 // not wait for what cannot come.
 func TestAcquireWithinEndedLease(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		a := w.prepare("a")
-		m, err := lock.NewManager(a.options)
-		require.NoError(t, err)
-		defer func() { _ = m.Close(context.Background()) }()
-		around, err := m.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"chapter"}})
-		require.NoError(t, err)
-		var acquired atomic.Int32
-		a.config.Store, a.config.Lock.Path = a.store, []string{"chapter", "text"}
-		a.config.Locks = counted{nestedLocks{m, around}, &acquired}
+		a, _, around, acquired := w.withinLease(t, lock.Exclusive)
+		var err error
 		a.Saver, err = autosave.New(t.Context(), a.config)
 		require.NoError(t, err)
 		defer func() { _ = a.Dispose(context.Background()) }()
@@ -300,15 +306,9 @@ func TestAcquireWithinEndedLease(t *testing.T) {
 // read-only, and learns of it once. Nobody else would tell it that it may not type.
 func TestBeginAgainWithinEndedLease(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		a := w.prepare("a")
-		m, err := lock.NewManager(a.options)
-		require.NoError(t, err)
-		defer func() { _ = m.Close(context.Background()) }()
-		around, err := m.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"chapter"}})
-		require.NoError(t, err)
+		a, _, around, _ := w.withinLease(t, lock.Exclusive)
 		require.NoError(t, around.Release(t.Context()))
-		a.config.Store, a.config.Lock.Path, a.config.Locks = a.store, []string{"chapter", "text"}, nestedLocks{m, around}
-		_, err = autosave.New(t.Context(), a.config)
+		_, err := autosave.New(t.Context(), a.config)
 		require.ErrorIs(t, err, lock.ErrInvalidArgument)
 		a.forget()
 		a.config.Again = true
@@ -325,17 +325,9 @@ func TestBeginAgainWithinEndedLease(t *testing.T) {
 // A page waits in the queue, and the lease around its own one ends. The page says so, and leaves the queue for good.
 func TestWaitWithinEndedLease(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		a := w.prepare("a")
-		m, err := lock.NewManager(a.options)
-		require.NoError(t, err)
-		defer func() { _ = m.Close(context.Background()) }()
-		around, err := m.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"chapter"}, Mode: lock.Shared})
-		require.NoError(t, err)
-		_, err = m.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"chapter", "text"}})
+		a, m, around, acquired := w.withinLease(t, lock.Shared)
+		_, err := m.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"chapter", "text"}})
 		require.NoError(t, err, "another page edits")
-		var acquired atomic.Int32
-		a.config.Store, a.config.Lock.Path = a.store, []string{"chapter", "text"}
-		a.config.Locks = counted{nestedLocks{m, around}, &acquired}
 		a.Saver, err = autosave.New(t.Context(), a.config)
 		require.NoError(t, err)
 		defer func() { _ = a.Dispose(context.Background()) }()

@@ -3,6 +3,7 @@
 // that is gone, or that has released it.
 
 import { exists, list, read, transact } from "./database.js";
+import { spent } from "./draftfile.js";
 
 /** @typedef {import("./draftfile.js").Header} Header */
 /** @typedef {{ header: Header, content?: Uint8Array | undefined }} Stored */
@@ -11,12 +12,6 @@ import { exists, list, read, transact } from "./database.js";
 export const inDatabase = "indexeddb://";
 
 const folderName = "drafts";
-
-/** How long the file of a discarded draft stays, in milliseconds: no browser keeps a page in its back/forward cache for longer. */
-const discardedMs = 3_600_000;
-
-/** Whether the file of a draft is of no use any more. @param {{ filled: boolean, header: Header | undefined }} file */
-export const spent = ({ filled, header }) => !filled && !(header?.discarded && Date.now() - header.at < discardedMs);
 
 /** The drafts in a folder. */
 export class DatabaseDrafts {

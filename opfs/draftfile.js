@@ -1,4 +1,4 @@
-// The file of a draft, and nothing else: what its bytes mean, and how they are written so that no end of the
+// The file of a draft, and nothing else: what its bytes and its header mean, and how they are written so that no end of the
 // program and no loss of power leaves a mix of two snapshots. It has no imports, so that tests can load it alone.
 //
 // Format 1. Numbers are little-endian. Blocks are 4,096 bytes, so that a torn block of the disk damages one part only.
@@ -123,6 +123,27 @@ export class DraftFile {
     const bytes = new Uint8Array(Math.max(0, stored.bytes));
     return bytes.subarray(0, this.#handle.read(bytes, { at: stored.offset }));
   }
+}
+
+/** How long the file of a discarded draft stays, in milliseconds: no browser keeps a page in its back/forward cache for longer. */
+const discardedMs = 3_600_000;
+
+/** The state of a draft, in a file or in IndexedDB.
+ * @typedef {{ filled: boolean, header: Header | undefined }} State */
+
+/** Whether a draft is of no use any more. @param {State} draft */
+export const spent = ({ filled, header }) => !filled && !(header?.discarded && Date.now() - header.at < discardedMs);
+
+/** Whether a user has discarded this text of the draft. @param {State} draft @param {Uint8Array} text */
+export const isDiscarded = ({ filled, header }, text) => !filled && header?.discarded === sum(text);
+
+/** Makes a draft empty, unless it has a higher number.
+ * @param {State & Pick<import("./journal.js").DraftFile, "content" | "put">} draft @param {number} number @param {boolean} [discards] */
+export async function empty(draft, number, discards) {
+  const { header, filled } = draft;
+  if (!header || !filled || header.number > number) return;
+  const content = discards && draft.content();
+  await draft.put({ ...header, number, ...(content && { at: Date.now(), discarded: sum(content) }) });
 }
 
 /**

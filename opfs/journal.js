@@ -8,9 +8,9 @@
 //
 // This module imports only its neighbours, so that Go's own tests can load it.
 
-import { alone, DatabaseDrafts, inDatabase, spent } from "./databasedrafts.js";
+import { alone, DatabaseDrafts, inDatabase } from "./databasedrafts.js";
 import { applied, basis, equal, unchanged } from "./difference.js";
-import { sum } from "./draftfile.js";
+import { empty, isDiscarded, spent } from "./draftfile.js";
 import { DraftFolder } from "./draftfolder.js";
 import { callMs } from "./patience.js";
 import { bounded } from "./savewriter.js";
@@ -354,17 +354,6 @@ async function put(page, header, content) {
     throw error;
   }
 }
-
-/** @param {DraftFile} file @param {number} number @param {boolean} [discards] */
-async function empty(file, number, discards) {
-  const { header, filled } = file;
-  if (!header || !filled || header.number > number) return;
-  const content = discards && file.content();
-  await file.put({ ...header, number, ...(content && { at: Date.now(), discarded: sum(content) }) });
-}
-
-/** Whether a user has discarded this text of the draft. @param {DraftFile} file @param {Uint8Array} text */
-const isDiscarded = (file, text) => !file.filled && file.header?.discarded === sum(text);
 
 /** @param {() => unknown} step its failure breaks no guarantee */
 async function quietly(step) {

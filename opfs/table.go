@@ -88,11 +88,16 @@ func (t *table) blockers(e *entry) (found []*entry) {
 	for _, other := range t.queue {
 		if other == e {
 			before = false
-		} else if (other.state == granted || before && other.bars()) && conflict(other, e) {
+		} else if other.blocks(e, before) {
 			found = append(found, other)
 		}
 	}
 	return found
+}
+
+// blocks reports whether an entry that stands before another one, or behind it, blocks that one.
+func (e *entry) blocks(waiter *entry, before bool) bool {
+	return (e.state == granted || before && e.bars()) && conflict(e, waiter)
 }
 
 func conflict(a, b *entry) bool {
@@ -174,9 +179,9 @@ func (t *table) next() (free []*entry) {
 		return nil
 	}
 	for i, e := range t.queue {
-		blocks := func(other *entry) bool { return other.state == granted && conflict(other, e) }
-		bars := func(other *entry) bool { return other.bars() && conflict(other, e) }
-		if e.state == waiting && !slices.ContainsFunc(t.queue[:i], bars) && !slices.ContainsFunc(t.queue[i:], blocks) {
+		before := func(other *entry) bool { return other.blocks(e, true) }
+		behind := func(other *entry) bool { return other.blocks(e, false) }
+		if e.state == waiting && !slices.ContainsFunc(t.queue[:i], before) && !slices.ContainsFunc(t.queue[i:], behind) {
 			free = append(free, e)
 		}
 	}

@@ -135,5 +135,5 @@ func (h *Handler) get(c *call) error {
 		c.w.Header().Set("Allow", allMethods)
 		return httpapi.Refusal(http.StatusMethodNotAllowed, "is_collection", "This is a collection: PROPFIND lists it.")
 	}
-	return h.API.ServeContent(c.w, c.r, c.place.id(), func(content.Info) error { return nil })
+	return h.API.ServeContent(c.w, c.r, c.place.id(), nil)
 }

@@ -1,11 +1,14 @@
 package kv
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+	"golang.org/x/sync/errgroup"
 )
 
 // ReserveSize returns the size of the reserve file.
@@ -34,4 +37,27 @@ func Hold(s *Store) func(t *testing.T, waiting int) {
 		}, time.Minute, time.Millisecond)
 		s.landed(flight)
 	}
+}
+
+// AssertGrowth checks that a number of commits of some bytes each leave less than a limit in memory.
+func AssertGrowth(t *testing.T, s *Store, commits, size int, limit int64) {
+	t.Helper()
+	before := liveHeap()
+	var group errgroup.Group
+	group.SetLimit(30) // many changes must reach the disk at once
+	for range commits {
+		group.Go(func() error {
+			_, err := s.Commit(t.Context(), Txn{Then: []Op{Put("k", make([]byte, size))}})
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+	assert.Less(t, liveHeap()-before, limit, "of %d bytes that were committed", size*commits)
+}
+
+func liveHeap() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
 }

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
@@ -291,24 +289,5 @@ func TestALeaseKeepsItsKeysUntilItIsClosed(t *testing.T) {
 
 // A single member has no follower that must catch up, so applied entries leave the memory.
 func TestTheLogOfOneMemberIsNotKeptInMemory(t *testing.T) {
-	s := kvtest.Open(t)
-	const size, commits, limit = 20 << 10, 4000, 40 << 20
-	before := liveHeap()
-	var group errgroup.Group
-	group.SetLimit(30) // many changes must reach the disk at once
-	for range commits {
-		group.Go(func() error {
-			_, err := s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("k", make([]byte, size))}})
-			return err
-		})
-	}
-	require.NoError(t, group.Wait())
-	assert.Less(t, liveHeap()-before, int64(limit), "of %d bytes that were committed", size*commits)
-}
-
-func liveHeap() int64 {
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
+	kv.AssertGrowth(t, kvtest.Open(t), 4000, 20<<10, 40<<20)
 }
