@@ -82,7 +82,9 @@ func TestAdoptedTextOfAViewerIsNotUnsaved(t *testing.T) {
 		a.types(", more")
 		assert.NotZero(t, a.State().PendingBytes)
 		require.ErrorIs(t, a.Dispose(t.Context()), autosave.ErrReadOnly)
-		assert.Equal(t, []string{"closed: one, mine, more"}, storedDraft(t, shelf))
+		stored := storedDraft(t, shelf)
+		require.Len(t, stored, 1)
+		assert.Contains(t, stored[0], ": one, mine, more") // made when the state was asked for, or by Dispose
 	})
 }
 

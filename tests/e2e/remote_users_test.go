@@ -112,7 +112,7 @@ func TestAPageWhoseUserIsRefused(t *testing.T) {
 		ann.WaitFor("saver.state().drafts === 1", browser.Limit)
 		denied := browser.Get[failed](ann, "await failure(hf.acquireProjectLock({path: ['other']}))")
 		assert.Equal(t, "not-allowed", denied.Code)
-		// What is under way asks once for each request. An attempt that is repeated would ask at least ten times before it pauses for three seconds.
+		// Each request that is under way asks once. An attempt that is repeated would ask at least ten times before it pauses for three seconds.
 		ann.WaitFor("Date.now() - askedAt > 3000", browser.Limit)
 		assert.LessOrEqual(t, browser.Get[int](ann, "asked"), 10, "the page is not asked repeatedly for a token")
 
