@@ -177,7 +177,7 @@ func TestMergedTextIsNotOffered(t *testing.T) {
 			return autosave.Bytes(string(c.Theirs) + strings.TrimPrefix(string(c.Mine), string(c.Base))), nil
 		}
 		a.start()
-		w.robbed(a, ", mine")
+		w.stealFrom(a, ", mine")
 		w.overwritten("theirs")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.Equal(t, "theirs, mine", a.shows())
@@ -258,7 +258,7 @@ func TestEachDraftIsReportedOnce(t *testing.T) {
 		require.Len(t, c.heard(), 1)
 		number := c.heard()[0].Number
 		for i, news := range []autosave.Draft{{ID: "other", Number: number}, {ID: "other", Number: number + 1}} {
-			require.NoError(t, w.thief().Release(t.Context()))
+			require.NoError(t, w.stealer().Release(t.Context()))
 			news.At, news.Base = time.Now(), "1-1"
 			other := shelf.Page()
 			other.Journal(news, []byte("other"))
@@ -295,7 +295,7 @@ func TestMergeThatHangsIsAskedOnce(t *testing.T) {
 func TestTextIsOfferedIfDraftsCannotBeListed(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
-		w.robbed(a, ", mine")
+		w.stealFrom(a, ", mine")
 		w.overwritten("theirs")
 		a.types(", more")
 		a.failing("list drafts", autosavetest.Refused)
@@ -313,7 +313,7 @@ func TestSavedDraftIsRemoved(t *testing.T) {
 		a := w.author("a", shelf)
 		a.config.Listener, a.config.NoStandby = a.hear, true
 		a.start()
-		w.robbed(a, "mine")
+		w.stealFrom(a, "mine")
 		require.Len(t, storedDraft(t, shelf), 1)
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		w.sleep(time.Second)
@@ -333,7 +333,7 @@ func TestOwnTextThatCannotBeSavedComesFirst(t *testing.T) {
 		a.types("one")
 		w.sleep(time.Second)
 		base := a.base
-		w.robbed(a, ", mine")
+		w.stealFrom(a, ", mine")
 		other := shelf.Page()
 		other.Journal(autosave.Draft{ID: "other", Number: 1, At: time.Now(), Base: base}, []byte("one, other"))
 		other.End()

@@ -124,7 +124,7 @@ func TestSuspendWhileAsking(t *testing.T) {
 	}
 }
 
-// slowSteal delays each theft of the lock.
+// slowSteal delays each steal of the lock.
 func (p *page) slowSteal(d time.Duration) {
 	locker := p.w.space.Client(p.name)
 	locker.Refuse = func(r lock.Request) error {

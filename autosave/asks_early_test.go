@@ -53,7 +53,7 @@ func TestRequestAsTheLockIsLostHidesNothing(t *testing.T) {
 					go func() { _ = a.Resume(context.Background()) }()
 					w.sleep(20 * time.Millisecond)
 				}
-				_, err := w.space.Client("thief").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}, Steal: true})
+				_, err := w.space.Client("stealer").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}, Steal: true})
 				require.NoError(t, err)
 				w.sleep(time.Minute)
 				require.ErrorIs(t, <-asked, autosave.ErrHandoverNoAnswer)

@@ -20,7 +20,7 @@ func (l lagging) Listen(handle func(autosave.Message)) (func(), error) {
 	return l.Channel.Listen(func(m autosave.Message) { time.AfterFunc(l.by, func() { handle(m) }) })
 }
 
-// The editor is closed right after its offer, and the next page edits. The asker reads the offer then: it asks that page, too, and robs nobody,
+// The editor is closed right after its offer, and the next page edits. The asker reads the offer then: it asks that page, too, and steals nothing,
 // also if that page is too busy to say in time that it holds the lock.
 func TestOfferOfAClosedEditorCountsForNobodyElse(t *testing.T) {
 	for name, busy := range map[string]bool{"at rest": false, "busy": true} {

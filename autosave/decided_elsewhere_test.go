@@ -12,14 +12,14 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
 )
 
-// A robbed page shows the text of its draft, and another page discards that draft. The first page ends: it reports no loss, and the draft does
+// A page that lost its lock shows the text of its draft, and another page discards that draft. The first page ends: it reports no loss, and the draft does
 // not come back. Text that was typed since is still a draft.
 func TestDraftThatAnotherPageHasDiscardedStaysDiscarded(t *testing.T) {
 	for name, more := range map[string]string{"as it was": "", "and more": ", more"} {
 		t.Run(name, func(t *testing.T) {
 			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 				a := w.savedOne(shelf)
-				w.robbed(a, ", mine")
+				w.stealFrom(a, ", mine")
 				w.overwritten("theirs")
 				b := w.author("b", shelf).start()
 				require.Equal(t, []string{"one, mine"}, b.texts())
@@ -44,7 +44,7 @@ func TestDraftThatAnotherPageHasDiscardedStaysDiscarded(t *testing.T) {
 func TestTextTypedAfterADiscardThatWasHeardLateIsADraft(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
-		w.robbed(a, ", mine")
+		w.stealFrom(a, ", mine")
 		w.overwritten("theirs")
 		number := a.number
 		a.types(", more")
@@ -60,14 +60,14 @@ func TestTextTypedAfterADiscardThatWasHeardLateIsADraft(t *testing.T) {
 	})
 }
 
-// Another page merges the draft of a robbed page, which still shows that text. It ends without an error and without a draft, and loads the
+// Another page merges the draft of a page that lost its lock and still shows that text. It ends without an error and without a draft, and loads the
 // merged content if it edits again.
 func TestDraftThatAnotherPageHasMergedIsNoDraft(t *testing.T) {
 	for name, edits := range map[string]bool{"it ends": false, "it edits": true} {
 		t.Run(name, func(t *testing.T) {
 			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 				a := w.savedOne(shelf)
-				w.robbed(a, ", mine")
+				w.stealFrom(a, ", mine")
 				w.overwritten("theirs")
 				b := w.author("b", shelf)
 				b.config.Limits.MaxGenerations = 2

@@ -18,7 +18,7 @@ func TestDraftOfASuspendedPageIsDecidedElsewhere(t *testing.T) {
 		t.Run(string(as), func(t *testing.T) {
 			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 				a := w.savedOne(shelf)
-				w.robbed(a, ", mine")
+				w.stealFrom(a, ", mine")
 				w.overwritten("theirs")
 				require.NoError(t, a.Suspend(t.Context()))
 				b := w.author("b", shelf).start()
@@ -40,14 +40,14 @@ func TestDraftOfASuspendedPageIsDecidedElsewhere(t *testing.T) {
 func (w *world) viewerWithDraft(shelf *autosavetest.DraftStorage) (a *writer, giveBack func()) {
 	w.Helper()
 	a = w.savedOne(shelf)
-	thief := w.thief()
+	stealer := w.stealer()
 	w.sleep(100 * time.Millisecond)
 	require.True(w, a.ReadOnly())
 	a.types(", mine")
 	_, err := a.desk.Seal(w.Context(), autosave.CauseLockLost)
 	require.NoError(w, err)
 	require.Equal(w, []string{"one, mine"}, a.texts())
-	return a, func() { require.NoError(w, thief.Release(w.Context())) }
+	return a, func() { require.NoError(w, stealer.Release(w.Context())) }
 }
 
 // Another page discards the draft that a viewer has made by itself. The viewer says that it has nothing unsaved, and it does not save the
@@ -100,7 +100,7 @@ func TestSaveFailsAfterAnotherPageHasSavedItsText(t *testing.T) {
 				a.types(", two")
 				w.sleep(600 * time.Millisecond)
 				require.NotEqual(t, autosave.PhaseIdle, a.State().Phase)
-				require.NoError(t, w.thief().Release(t.Context()))
+				require.NoError(t, w.stealer().Release(t.Context()))
 				w.sleep(10 * time.Millisecond)
 				require.Equal(t, "one, two", b.shows())
 				if sleeps {
@@ -115,7 +115,7 @@ func TestSaveFailsAfterAnotherPageHasSavedItsText(t *testing.T) {
 }
 
 // A page loses its lock while it restores a generation. Its own text was saved before.
-func TestRobbedDuringARestoreHasNothingUnsaved(t *testing.T) {
+func TestLockStolenDuringARestoreLeavesNothingUnsaved(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
 		a.slow()
@@ -123,7 +123,7 @@ func TestRobbedDuringARestoreHasNothingUnsaved(t *testing.T) {
 		go func() { _, err := a.Restore(t.Context(), autosave.Current); restored <- err }()
 		w.sleep(100 * time.Millisecond)
 		require.Equal(t, autosave.PhaseWriting, a.State().Phase)
-		w.thief()
+		w.stealer()
 		w.sleep(2 * time.Second)
 		require.ErrorIs(t, <-restored, autosave.ErrReadOnly)
 		assert.Zero(t, a.State().PendingBytes)

@@ -30,12 +30,12 @@ func (r readBefore) Read(ctx context.Context, id string) ([]byte, error) {
 func (w *world) adopting(shelf *autosavetest.DraftStorage, prepare func(*writer)) *writer {
 	w.Helper()
 	w.crashed(shelf)
-	thief := w.thief()
+	stealer := w.stealer()
 	b := w.author("b", shelf)
 	prepare(b)
 	b.start()
 	require.True(w, b.ReadOnly())
-	require.NoError(w, thief.Release(w.Context()))
+	require.NoError(w, stealer.Release(w.Context()))
 	w.sleep(0)
 	require.True(w, b.ReadOnly())
 	return b

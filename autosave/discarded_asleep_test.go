@@ -18,7 +18,7 @@ func TestDraftThatIsDiscardedWhileItsPageSleepsStaysDiscarded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 				a := w.savedOne(shelf)
-				w.robbed(a, ", mine")
+				w.stealFrom(a, ", mine")
 				w.overwritten("theirs")
 				a.die()
 				b := w.author("b", shelf).start()

@@ -16,7 +16,7 @@ import (
 func TestDraftDiscardedBySuspendedPageStaysDiscarded(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
-		w.robbed(a, ", mine")
+		w.stealFrom(a, ", mine")
 		w.overwritten("theirs")
 		require.NoError(t, a.Suspend(t.Context()))
 		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
@@ -70,10 +70,10 @@ func TestPageThatDiscardsItsTextLoadsTheContent(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
 		a.types(", mine")
-		thief := w.thief()
+		stealer := w.stealer()
 		w.sleep(time.Second)
 		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
-		require.NoError(t, thief.Release(t.Context()))
+		require.NoError(t, stealer.Release(t.Context()))
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		w.sleep(time.Minute)
 		require.Equal(t, autosave.PhaseIdle, a.State().Phase)
@@ -96,7 +96,7 @@ func TestPageThatDiscardsItsTextShowsWhatIsSaved(t *testing.T) {
 				a.config.NoStandby = true
 				a.start()
 				a.types("mine")
-				thief := w.thief()
+				stealer := w.stealer()
 				w.sleep(time.Second)
 				decides := a
 				if elsewhere {
@@ -106,7 +106,7 @@ func TestPageThatDiscardsItsTextShowsWhatIsSaved(t *testing.T) {
 				}
 				require.NoError(t, decides.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
 				w.sleep(0)
-				require.NoError(t, thief.Release(t.Context()))
+				require.NoError(t, stealer.Release(t.Context()))
 				require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 				w.sleep(time.Minute)
 				require.Equal(t, autosave.PhaseIdle, a.State().Phase)

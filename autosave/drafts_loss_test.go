@@ -24,21 +24,21 @@ func (w *world) savedOne(shelf *autosavetest.DraftStorage) *writer {
 	return a
 }
 
-// robbed takes the lock from a page that has typed the text, and leaves it to nobody.
-func (w *world) robbed(a *writer, text string) {
+// stealFrom steals the lock of a page that has typed the text, and leaves it to nobody.
+func (w *world) stealFrom(a *writer, text string) {
 	w.Helper()
 	a.types(text)
-	thief := w.thief()
+	stealer := w.stealer()
 	w.sleep(100 * time.Millisecond)
 	require.True(w, a.ReadOnly())
-	require.NoError(w, thief.Release(w.Context()))
+	require.NoError(w, stealer.Release(w.Context()))
 }
 
 // readOnlyTypist opens a page that has saved "one" and lost its lock after typing ", mine". The user types on.
 func (w *world) readOnlyTypist(shelf *autosavetest.DraftStorage, more string) *writer {
 	w.Helper()
 	a := w.savedOne(shelf)
-	w.robbed(a, ", mine")
+	w.stealFrom(a, ", mine")
 	a.types(more)
 	return a
 }
@@ -63,7 +63,7 @@ func (w *world) overwritten(text string) {
 func TestLostLockMakesDraft(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
-		w.robbed(a, ", mine")
+		w.stealFrom(a, ", mine")
 		assert.Equal(t, []string{"lock-lost: one, mine"}, storedDraft(t, shelf))
 		require.Len(t, a.heard(), 1)
 		assert.Equal(t, 1, a.State().Drafts)
@@ -101,7 +101,7 @@ func TestEveryLossIsADraft(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
 		for _, text := range []string{", first loss", ", second loss", ", third loss"} {
-			w.robbed(a, text)
+			w.stealFrom(a, text)
 			w.overwritten("theirs")
 			require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 			assert.Equal(t, "theirs", a.shows())
@@ -120,15 +120,15 @@ func TestLaterLossIsOffered(t *testing.T) {
 		a.config.NoStandby = true
 		a.open()
 		a.typed("first")
-		thief := w.thief()
+		stealer := w.stealer()
 		w.sleep(100 * time.Millisecond)
 		a.typed(", second")
-		require.NoError(t, thief.Release(t.Context()))
+		require.NoError(t, stealer.Release(t.Context()))
 		w.overwritten("theirs")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.Equal(t, []string{"first", "first, second"}, a.offered())
 		a.typed(", third")
-		w.thief()
+		w.stealer()
 		w.sleep(100 * time.Millisecond)
 		assert.Equal(t, []string{"first", "first, second", "theirs, third"}, a.offered())
 	})
@@ -175,7 +175,7 @@ func TestOwnTextComesBeforeDraftsOfOthers(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
 		base := a.base
-		w.robbed(a, ", mine")
+		w.stealFrom(a, ", mine")
 		other := shelf.Page()
 		other.Journal(autosave.Draft{ID: "other", Number: 1, At: time.Now(), Base: base}, []byte("one, other"))
 		other.End()
@@ -262,7 +262,7 @@ func TestTextTypedAsTheLockIsLostIsADraft(t *testing.T) {
 		a.start()
 		a.types("one")
 		w.sleep(time.Second)
-		w.thief()
+		w.stealer()
 		w.sleep(100 * time.Millisecond)
 		assert.Equal(t, []string{"lock-lost: one, late"}, storedDraft(t, shelf))
 		assert.Len(t, a.heard(), 1)
@@ -282,7 +282,7 @@ func TestSlowSealDoesNotDelayReadonly(t *testing.T) {
 		}
 		a.start()
 		a.types("mine")
-		w.thief()
+		w.stealer()
 		began := time.Now()
 		w.sleep(100 * time.Millisecond)
 		assert.Equal(t, 1, a.count(autosave.EventReadonly))

@@ -84,7 +84,7 @@ type model struct {
 	script  []string
 	pages   []*writer
 	all     []*writer
-	thieves []lock.Lease
+	steals  []lock.Lease
 	words   []string                       // that were journalled
 	gone    string                         // texts that a person has discarded
 	decided map[string]autosave.Resolution // of drafts that a person made the content, or put aside
@@ -110,7 +110,7 @@ var modelSteps = []modelStep{
 	{"dispose", 2, func(m *model, p *writer) { _ = p.Dispose(m.limit(time.Minute)); m.bury(p) }},
 	{"sleep", 1, func(m *model, p *writer) { _ = p.Suspend(m.limit(time.Minute)) }},
 	{"wake", 2, func(m *model, p *writer) { _ = p.Resume(m.limit(time.Minute)) }},
-	{"steal", 2, func(m *model, _ *writer) { m.thieves = append(m.thieves, m.thief()) }},
+	{"steal", 2, func(m *model, _ *writer) { m.steals = append(m.steals, m.stealer()) }},
 	{"give back", 4, func(m *model, _ *writer) { m.giveBack() }},
 	{"ask", 3, func(m *model, p *writer) {
 		_ = p.RequestEdit(m.limit(time.Minute), autosave.EditOptions{Force: m.chance.IntN(2) == 0, Grace: time.Second})
@@ -197,10 +197,10 @@ func (m *model) bury(p *writer) {
 }
 
 func (m *model) giveBack() {
-	for _, lease := range m.thieves {
+	for _, lease := range m.steals {
 		_ = lease.Release(m.limit(time.Minute))
 	}
-	m.thieves = nil
+	m.steals = nil
 }
 
 // merge makes a text that has the words of both sides.

@@ -18,7 +18,7 @@ func TestTextThatAnotherPageHasSavedIsNoDraft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 				a := w.savedOne(shelf)
-				w.robbed(a, ", mine")
+				w.stealFrom(a, ", mine")
 				b := w.author("b", shelf)
 				b.config.Limits.MaxGenerations = 2
 				b.start()
@@ -50,7 +50,7 @@ func TestTextThatAnotherPageHasSavedIsNoDraft(t *testing.T) {
 func TestTextThatAnotherPageHasSavedIsNoDraftAfterAList(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
-		w.robbed(a, ", mine")
+		w.stealFrom(a, ", mine")
 		b := w.author("b", shelf)
 		listen := b.config.Listener
 		b.config.Listener = func(e autosave.Event) {
@@ -76,7 +76,7 @@ func TestTextThatIsSavedBeforeItsPageKnowsTheDraftIsNoDraft(t *testing.T) {
 		a.start()
 		a.types("one")
 		w.sleep(time.Second)
-		w.robbed(a, ", mine")
+		w.stealFrom(a, ", mine")
 		b := w.author("b", shelf).start()
 		require.Equal(t, "one, mine", b.shows())
 		w.sleep(5 * time.Second)

@@ -144,7 +144,7 @@ func TestFrozenWhileLoading(t *testing.T) {
 		}
 		a.options.Backends[0].Locker = &frozenLocker{Locker: w.space.Client("a"), ice: cold, late: 5 * time.Millisecond}
 		a.open()
-		w.thief()
+		w.stealer()
 		w.sleep(900 * time.Millisecond)
 		require.Zero(t, a.count(autosave.EventEditable))
 		cold.melt()
@@ -154,7 +154,7 @@ func TestFrozenWhileLoading(t *testing.T) {
 	})
 }
 
-// frozenLocker tells of a theft when the ice has gone, or so much later.
+// frozenLocker reports a steal when the ice has gone, or so much later.
 type frozenLocker struct {
 	lock.Locker
 	ice  *ice

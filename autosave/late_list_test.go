@@ -61,7 +61,7 @@ func TestDraftSealedDuringAListIsCounted(t *testing.T) {
 		c := w.author("c", shelf).start()
 		listed, goOn := c.listing()
 		c.types("!")
-		w.thief()
+		w.stealer()
 		w.sleep(100 * time.Millisecond)
 		require.True(t, c.ReadOnly())
 		require.Equal(t, 2, c.State().Drafts)

@@ -56,7 +56,7 @@ func TestDecisionEndsWithTheLease(t *testing.T) {
 				c.store = store
 				c.start()
 				store.meanwhile = func() {
-					m := w.manager("thief")
+					m := w.manager("stealer")
 					lease, err := m.Acquire(w.Context(), lock.AcquireOptions{Steal: true})
 					require.NoError(w, err)
 					_, err = w.disk.Page().Commit(w.Context(), autosave.Commit{Content: autosave.Bytes("one, theirs, later"), Token: lease.Token, SavedAt: time.Now()})
@@ -84,7 +84,7 @@ func TestDecisionEndsWithTheLease(t *testing.T) {
 func TestLockLostDuringAMerge(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		w.dispute(shelf)
-		first := w.thief()
+		first := w.stealer()
 		b := w.author("b", shelf)
 		b.config.Merge = func(ctx context.Context, _ autosave.Conflict) (autosave.Content, error) {
 			<-ctx.Done()

@@ -83,7 +83,7 @@ var parallelSteps = []parallelStep{
 	{"suspend", 3, func(m *parallel, p *writer) { m.call(p, "suspend", p.Suspend) }},
 	{"resume", 4, func(m *parallel, p *writer) { m.call(p, "resume", p.Resume) }},
 	{"cache", 4, func(m *parallel, p *writer) { m.cache(p) }},
-	{"steal", 3, func(m *parallel, _ *writer) { m.thieves = append(m.thieves, m.thief()) }},
+	{"steal", 3, func(m *parallel, _ *writer) { m.steals = append(m.steals, m.stealer()) }},
 	{"give back", 6, func(m *parallel, _ *writer) { m.giveBack() }},
 	{"ask", 7, func(m *parallel, p *writer) {
 		force := m.chance.IntN(2) == 0

@@ -14,10 +14,10 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// thief takes the lock and keeps it.
-func (w *world) thief() lock.Lease {
+// stealer takes the lock and keeps it.
+func (w *world) stealer() lock.Lease {
 	w.Helper()
-	m := w.manager("thief")
+	m := w.manager("stealer")
 	lease, err := m.Acquire(w.Context(), lock.AcquireOptions{Steal: true})
 	require.NoError(w, err)
 	w.sleep(0)
@@ -41,7 +41,7 @@ func TestStolenLockKeepsBuffer(t *testing.T) {
 		w.sleep(time.Second)
 		a.typed(", unsaved")
 		a.forget()
-		lease := w.thief()
+		lease := w.stealer()
 		assert.True(t, a.ReadOnly())
 		_, ok := a.Lease()
 		assert.False(t, ok)
@@ -50,13 +50,13 @@ func TestStolenLockKeepsBuffer(t *testing.T) {
 		require.ErrorIs(t, err, lock.ErrLost)
 		assert.Equal(t, int64(len("saved, unsaved")), a.State().PendingBytes)
 		w.sleep(time.Minute)
-		// The thief wrote nothing: the page may simply go on.
+		// The stealer wrote nothing: the page may simply go on.
 		require.NoError(t, lease.Release(t.Context()))
 		w.sleep(time.Second)
 		assert.Equal(t, "saved, unsaved", w.saved())
 		a.told(`
 			1s phase readonly pending=5 lease-lost
-			1.04s readonly lease-lost lease-lost holder=thief unsaved="saved, unsaved"
+			1.04s readonly lease-lost lease-lost holder=stealer unsaved="saved, unsaved"
 			1m1s phase awaiting-lock pending=14 lease-lost
 			1m1s editable
 			1m1s phase debouncing pending=5
@@ -73,7 +73,7 @@ func TestForeignContentIsLoadedAndBufferOffered(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		a.typed("mine")
-		lease := w.thief()
+		lease := w.stealer()
 		a.typed(" and more") // nobody should, but if so it is kept
 		_, err := w.disk.Page().Commit(t.Context(), autosave.Commit{Content: autosave.Bytes("theirs"), Token: lease.Token, SavedAt: time.Now()})
 		require.NoError(t, err)
@@ -99,7 +99,7 @@ func TestFinalErrorsOfTheLock(t *testing.T) {
 			w.renewal.Store(&broken)
 			w.sleep(25 * time.Second)
 		}, "readonly renew-failed lease-stale"},
-		"lease-lost: stolen": {func(w *world, _ *page) { w.thief() }, "readonly lease-lost lease-lost holder=thief unsaved=\"x\""},
+		"lease-lost: stolen": {func(w *world, _ *page) { w.stealer() }, "readonly lease-lost lease-lost holder=stealer unsaved=\"x\""},
 		"lease-lost: the record is of another one": {func(w *world, _ *page) {
 			var lost error = lock.ErrLost
 			w.renewal.Store(&lost)

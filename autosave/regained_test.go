@@ -52,7 +52,7 @@ func TestSaveThatSucceedsAfterTheLockIsLost(t *testing.T) {
 				a.open()
 				a.typed("text")
 				w.sleep(1450 * time.Millisecond)
-				lease := w.thief() // just before the save ends
+				lease := w.stealer() // just before the save ends
 				w.sleep(10 * time.Millisecond)
 				if typed != "" {
 					a.typed(typed)
@@ -83,7 +83,7 @@ func TestHungSaveOfAFormerLeaseDelaysNothing(t *testing.T) {
 		a.open()
 		a.typed("text")
 		w.sleep(time.Second)
-		lease := w.thief()
+		lease := w.stealer()
 		w.sleep(100 * time.Millisecond)
 		require.NoError(t, lease.Release(t.Context()))
 		w.sleep(time.Second)
@@ -102,7 +102,7 @@ func TestTextIsTakenLaterIfTheSnapshotFailed(t *testing.T) {
 		a.open()
 		a.typed("mine")
 		broken.Store(true)
-		lease := w.thief()
+		lease := w.stealer()
 		w.sleep(100 * time.Millisecond)
 		require.Empty(t, a.offered())
 		require.NoError(t, lease.Release(t.Context()))
@@ -196,7 +196,7 @@ func TestPageKnowsItsTextThoughTheAnswerWasLost(t *testing.T) {
 		require.Equal(t, "one two", w.saved())
 		require.ErrorIs(t, a.State().LastErr, autosave.ErrWriteFailed)
 		a.failing("seal", autosavetest.Refused)
-		w.robbed(a, " three")
+		w.stealFrom(a, " three")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.Equal(t, "one two three", a.shows())
 		w.sleep(time.Second)
@@ -244,13 +244,13 @@ func TestLateSealOffersNoSavedText(t *testing.T) {
 		}
 		a.start()
 		a.types("text")
-		require.NoError(t, w.thief().Release(t.Context()))
+		require.NoError(t, w.stealer().Release(t.Context()))
 		w.sleep(2 * time.Second)
 		require.False(t, a.ReadOnly())
 		require.Equal(t, "text", w.saved())
 		w.sleep(2 * time.Second)
 		a.forget()
-		w.thief()
+		w.stealer()
 		w.sleep(100 * time.Millisecond)
 		assert.Equal(t, 1, a.count(autosave.EventReadonly))
 		assert.Nil(t, last(a.page, autosave.EventReadonly).Unsaved)
@@ -265,7 +265,7 @@ func TestKeptTextIsNotTakenAgain(t *testing.T) {
 		broken := a.breakable()
 		a.open()
 		a.typed("mine")
-		lease := w.thief()
+		lease := w.stealer()
 		w.sleep(100 * time.Millisecond)
 		require.NoError(t, lease.Release(t.Context()))
 		w.overwritten("theirs")
@@ -286,7 +286,7 @@ func TestDraftOfLaterTextOutlivesAnEarlierSave(t *testing.T) {
 		a.types("text")
 		w.sleep(1450 * time.Millisecond)
 		a.types("!")
-		w.thief()
+		w.stealer()
 		w.sleep(time.Second)
 		require.Equal(t, "text", w.saved())
 		require.Equal(t, []string{"lock-lost: text!"}, storedDraft(t, shelf))
@@ -301,7 +301,7 @@ func TestFailedSealIsTriedAgain(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
 		a.failing("seal", autosavetest.Refused)
-		w.robbed(a, ", mine")
+		w.stealFrom(a, ", mine")
 		require.Empty(t, storedDraft(t, shelf))
 		a.files.Before = nil
 		w.overwritten("theirs")
@@ -318,7 +318,7 @@ func TestSealedTextNeedsNoSnapshot(t *testing.T) {
 		a.config.NoStandby = true
 		a.config.Snapshot = func(context.Context) (autosave.Content, error) { return nil, errNotNow }
 		a.start()
-		w.robbed(a, "mine")
+		w.stealFrom(a, "mine")
 		w.overwritten("theirs")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.Equal(t, "theirs", a.shows())
@@ -331,7 +331,7 @@ func TestTextIsOfferedIfItCannotBeSealed(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
 		a.failing("seal", autosavetest.Refused)
-		w.robbed(a, ", mine")
+		w.stealFrom(a, ", mine")
 		w.overwritten("theirs")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.Equal(t, "theirs", a.shows())

@@ -76,11 +76,11 @@ func TestEditorAroundOrBelowIsAsked(t *testing.T) {
 			fails   error
 			takes   time.Duration
 		}{
-			"hands over":           {after: 2 * time.Second, takes: 2 * time.Second},
-			"refuses":              {veto: errNotNow, fails: autosave.ErrHandoverRefused},
-			"refuses late":         {options: force, veto: errNotNow, after: 2 * time.Second, fails: autosave.ErrHandoverRefused, takes: 2 * time.Second},
-			"is silent":            {deaf: true, fails: autosave.ErrHandoverNoAnswer, takes: autosave.DefaultGrace},
-			"is silent and robbed": {options: autosave.EditOptions{Force: true}, deaf: true, takes: autosave.DefaultGrace},
+			"hands over":                   {after: 2 * time.Second, takes: 2 * time.Second},
+			"refuses":                      {veto: errNotNow, fails: autosave.ErrHandoverRefused},
+			"refuses late":                 {options: force, veto: errNotNow, after: 2 * time.Second, fails: autosave.ErrHandoverRefused, takes: 2 * time.Second},
+			"is silent":                    {deaf: true, fails: autosave.ErrHandoverNoAnswer, takes: autosave.DefaultGrace},
+			"is silent and loses the lock": {options: autosave.EditOptions{Force: true}, deaf: true, takes: autosave.DefaultGrace},
 		} {
 			t.Run("edits "+paths[0]+", wanted "+paths[1]+", "+name, func(t *testing.T) {
 				virtual(t, func(t *testing.T, w *world) {
@@ -129,7 +129,7 @@ type silentChannel struct{ lock.Channel }
 
 func (silentChannel) Post(lock.Message) error { return nil }
 
-// A page that is too busy to say that it edits a document around another one is not robbed before it was asked and its time is over.
+// A page that is too busy to say that it edits a document around another one keeps its lock until it was asked and its time is over.
 func TestBusyEditorAroundKeepsLockUntilItsTimeIsOver(t *testing.T) {
 	for name, veto := range map[string]error{"it refuses": errNotNow, "it hands over": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -167,13 +167,13 @@ func TestAllEditorsBelowAreAsked(t *testing.T) {
 		takes   time.Duration
 		asked   int // how often the first editor was
 	}{
-		"both hand over":                 {takes: 0, asked: 1},
-		"one needs time":                 {second: editor{after: 2 * time.Second}, takes: 2 * time.Second, asked: 1},
-		"one refuses late":               {options: force, second: editor{veto: errNotNow, after: 2 * time.Second}, fails: autosave.ErrHandoverRefused, takes: 2 * time.Second, asked: 1},
-		"one is silent":                  {second: editor{deaf: true}, fails: autosave.ErrHandoverNoAnswer, takes: autosave.DefaultGrace, asked: 1},
-		"one is silent and robbed":       {options: autosave.EditOptions{Force: true}, second: editor{deaf: true}, takes: autosave.DefaultGrace, asked: 1},
-		"one is silent and robbed late":  {options: autosave.EditOptions{Force: true, Grace: 8 * time.Second}, second: editor{deaf: true}, takes: 8 * time.Second, asked: 1},
-		"one is silent beyond the offer": {options: autosave.EditOptions{Force: true, Grace: 12 * time.Second}, second: editor{deaf: true}, takes: 12 * time.Second, asked: 2},
+		"both hand over":                        {takes: 0, asked: 1},
+		"one needs time":                        {second: editor{after: 2 * time.Second}, takes: 2 * time.Second, asked: 1},
+		"one refuses late":                      {options: force, second: editor{veto: errNotNow, after: 2 * time.Second}, fails: autosave.ErrHandoverRefused, takes: 2 * time.Second, asked: 1},
+		"one is silent":                         {second: editor{deaf: true}, fails: autosave.ErrHandoverNoAnswer, takes: autosave.DefaultGrace, asked: 1},
+		"one is silent and loses the lock":      {options: autosave.EditOptions{Force: true}, second: editor{deaf: true}, takes: autosave.DefaultGrace, asked: 1},
+		"one is silent and loses the lock late": {options: autosave.EditOptions{Force: true, Grace: 8 * time.Second}, second: editor{deaf: true}, takes: 8 * time.Second, asked: 1},
+		"one is silent beyond the offer":        {options: autosave.EditOptions{Force: true, Grace: 12 * time.Second}, second: editor{deaf: true}, takes: 12 * time.Second, asked: 2},
 	} {
 		for _, first := range []string{"first", "last"} { // the page that needs time, in the order of the editors
 			t.Run(name+", "+first, func(t *testing.T) {

@@ -56,7 +56,7 @@ func TestDraftThatTypingHasReopenedIsSaved(t *testing.T) {
 func TestSealedDraftThatIsGoneIsNotListed(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
-		w.robbed(a, ", mine")
+		w.stealFrom(a, ", mine")
 		b := w.author("b", shelf).start()
 		require.Equal(t, "one, mine", b.shows())
 		w.sleep(time.Second)

@@ -239,7 +239,7 @@ func TestDiscardedDraftOfAReadonlyPageStaysDiscarded(t *testing.T) {
 		a := w.author("a", shelf)
 		a.config.NoStandby = true
 		a.start()
-		w.robbed(a, "mine")
+		w.stealFrom(a, "mine")
 		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
 		assert.Zero(t, a.State().PendingBytes)
 		require.NoError(t, a.Dispose(t.Context()), "nothing is left behind")
@@ -254,7 +254,7 @@ func TestDecisionKeepsTheTextOfThePage(t *testing.T) {
 		c := w.author("c", shelf)
 		c.config.NoStandby = true
 		c.start()
-		w.robbed(c, ", typed")
+		w.stealFrom(c, ", typed")
 		require.NoError(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
 		assert.Equal(t, int64(len("one, theirs, typed")), c.State().PendingBytes)
 		assert.Equal(t, []string{"one, theirs, typed"}, c.texts())
@@ -270,7 +270,7 @@ func TestOwnDraftIsResolvedBySaving(t *testing.T) {
 			a := w.author("a", shelf)
 			a.config.NoStandby = true
 			a.start()
-			w.robbed(a, "mine")
+			w.stealFrom(a, "mine")
 			require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 			a.MarkDirty()
 			require.NoError(t, a.ResolveDraft(t.Context(), "a-1", as))
@@ -340,7 +340,7 @@ func TestSuspendWhileADraftIsResolved(t *testing.T) {
 func TestEditorSavesTheTextOfADiscardedDraft(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
-		w.robbed(a, ", mine")
+		w.stealFrom(a, ", mine")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
 		assert.Equal(t, "one", w.saved(), "a decision to discard saves nothing")

@@ -66,12 +66,12 @@ func TestRestoredTextIsAnotherText(t *testing.T) {
 		a.types("!")
 		synctest.Wait()                         // no operation on the files is under way
 		a.failing("seal", autosavetest.Refused) // otherwise the draft names the text
-		thief := w.thief()
+		stealer := w.stealer()
 		w.sleep(time.Second)
 		_, err = w.disk.Page().Commit(t.Context(), autosave.Commit{Content: autosave.Bytes("one, two, theirs"), Draft: "a-1", Number: 99,
-			Token: thief.Token, SavedAt: time.Now()})
+			Token: stealer.Token, SavedAt: time.Now()})
 		require.NoError(t, err)
-		require.NoError(t, thief.Release(t.Context()))
+		require.NoError(t, stealer.Release(t.Context()))
 		synctest.Wait()
 		a.files.Before = nil
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))

@@ -222,7 +222,7 @@ func TestLockLostDuringRestore(t *testing.T) {
 		a, first := w.restoring()
 		restored := a.restore(t.Context(), first)
 		w.sleep(500 * time.Millisecond)
-		lease := w.thief()
+		lease := w.stealer()
 		require.ErrorIs(t, <-restored, autosave.ErrReadOnly)
 		w.sleep(2 * time.Second)
 		require.NoError(t, lease.Release(t.Context()))
@@ -287,7 +287,7 @@ func TestLateEndOfASaveUnderAFormerLease(t *testing.T) {
 				if fault != 0 {
 					a.files.Break(0, fault, false)
 				}
-				lease := w.thief()
+				lease := w.stealer()
 				w.savedUnder(lease.Token, "theirs")
 				require.NoError(t, lease.Release(t.Context()))
 				w.sleep(time.Millisecond)
@@ -336,7 +336,7 @@ func TestLockLostWhileShuttingOut(t *testing.T) {
 		b.open()
 		disk.full.Store(false)
 		w.sleep(1100 * time.Millisecond)
-		w.thief()
+		w.stealer()
 		w.sleep(time.Minute)
 		assert.True(t, b.ReadOnly())
 		require.ErrorIs(t, b.State().LastErr, lock.ErrLost)

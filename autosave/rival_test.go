@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Another page is about to rob a silent editor. An asker without force learns that the editor does not answer.
+// Another page is about to steal the lock of a silent editor. An asker without force learns that the editor does not answer.
 func TestRequesterWithoutForceHasNoRival(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, b := w.tab("a"), w.tab("b")
@@ -54,7 +54,7 @@ func TestTakeoverShowsThatThePageWaits(t *testing.T) {
 	})
 }
 
-// The options of the lock say nothing about how a page waits: it never robs an editor without a request.
+// The options of the lock say nothing about how a page waits: it never steals the lock of an editor without a request.
 func TestLockOptionsDoNotSteal(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")

@@ -12,7 +12,7 @@ import (
 
 // The editor has offered the lock, and the asker waits for a busy page that waits around it. Meanwhile the editor is closed. The next one for the
 // document edits: it is asked, and keeps the lock if it refuses.
-func TestNextEditorIsNotRobbedByASlowSteal(t *testing.T) {
+func TestSlowStealTakesNothingFromTheNextEditor(t *testing.T) {
 	for name, opts := range map[string]autosave.EditOptions{"offered": {}, "force": force} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, w *world) {

@@ -214,7 +214,7 @@ func TestNothingIsReadable(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
 		a.typed("mine")
-		lease := w.thief()
+		lease := w.stealer()
 		w.savedUnder(lease.Token, "theirs")
 		for _, path := range w.disk.Paths() {
 			if strings.HasPrefix(path, autosave.FolderHistory) {
@@ -315,7 +315,7 @@ func TestLockLostAsTheEditorBeforeIsShutOut(t *testing.T) {
 		b.store = heedlessFence{b.store, new(atomic.Int32)}
 		b.open()
 		w.sleep(1950 * time.Millisecond)
-		w.thief()
+		w.stealer()
 		w.sleep(time.Second)
 		assert.True(t, b.ReadOnly())
 		require.ErrorIs(t, b.State().LastErr, lock.ErrLost)

@@ -62,7 +62,7 @@ func testLateFailure(t *testing.T, w *world, failure error, call func(a *page) e
 	a.typed("mine")
 	w.sleep(600 * time.Millisecond)
 	require.Equal(t, autosave.PhaseWriting, a.State().Phase)
-	lease := w.thief()
+	lease := w.stealer()
 	w.savedUnder(lease.Token, "theirs")
 	require.NoError(t, lease.Release(t.Context()))
 	w.sleep(45 * time.Millisecond)

@@ -40,7 +40,7 @@ func (b *both) steal(ctx context.Context, r Request, begun Instant, g Grant) (h 
 	for range lastLooks {
 		r.From = b.holders(ctx, r.Wants)
 		if b.stolenSince(ctx, begun, g) {
-			return newBundle(g), nil // its thief lives, and may have the lock of the second Locker already
+			return newBundle(g), nil // its stealer lives, and may have the lock of the second Locker already
 		}
 		if h, err = b.complete(ctx, r, g); !errors.Is(err, ErrDenied) {
 			return h, err

@@ -79,7 +79,7 @@ func TestGrantOfBothStolenBetweenLockers(t *testing.T) {
 			granted <- g
 		}()
 		synctest.Wait()
-		thief, err := first.Client("thief").Request(t.Context(), steal)
+		stealer, err := first.Client("stealer").Request(t.Context(), steal)
 		require.NoError(t, err)
 		g := <-granted
 		<-g.Lost()
@@ -87,7 +87,7 @@ func TestGrantOfBothStolenBetweenLockers(t *testing.T) {
 		s, err := second.Client("observer").Query(t.Context())
 		require.NoError(t, err)
 		assert.Empty(t, s.Pending)
-		require.NoError(t, thief.Release(t.Context()))
+		require.NoError(t, stealer.Release(t.Context()))
 		require.NoError(t, blockers.Release(t.Context()))
 	})
 }

@@ -24,17 +24,17 @@ func (l *late) Request(ctx context.Context, r lock.Request) (lock.Grant, error) 
 	return l.Locker.Request(ctx, r)
 }
 
-// frozenThief makes a page steal a lock from a frozen one, and freeze before it steals the file. Meanwhile another page takes both over,
-// and must not be robbed. The thief sees the file as through returns it.
-func frozenThief(t *testing.T, through func(file lock.Locker) lock.Locker) {
+// frozenStealer makes a page steal a lock from a frozen one, and freeze before it steals the file. Meanwhile another page takes both over,
+// and must not lose them. The stealer sees the file as through returns it.
+func frozenStealer(t *testing.T, through func(file lock.Locker) lock.Locker) {
 	t.Helper()
 	steal := lock.Request{Wants: []lock.Want{{Name: "n", Mode: lock.Exclusive}}, Steal: true}
 	first, second := locktest.NewSpace(), locktest.NewSpace()
 	frozen, err := lock.Both(first.Client("frozen"), second.Client("frozen")).Request(t.Context(), steal)
 	require.NoError(t, err)
 	var successor lock.Grant
-	page := &freezing{Locker: first.Client("thief"), lost: make(chan struct{}), asleep: func() {}}
-	file := &late{Locker: through(second.Client("thief")), asleep: func() {
+	page := &freezing{Locker: first.Client("stealer"), lost: make(chan struct{}), asleep: func() {}}
+	file := &late{Locker: through(second.Client("stealer")), asleep: func() {
 		if successor == nil {
 			successor, err = lock.Both(first.Client("successor"), second.Client("successor")).Request(t.Context(), steal)
 			require.NoError(t, err)
@@ -52,8 +52,8 @@ func frozenThief(t *testing.T, through func(file lock.Locker) lock.Locker) {
 
 // A page steals the lock of the browser, finds that nobody has stolen that meanwhile, and freezes before it steals the file. Another
 // page takes both over, and lives.
-func TestThiefThatFreezesDuringTheSecondStealTakesNothingFromASuccessor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { frozenThief(t, func(file lock.Locker) lock.Locker { return file }) })
+func TestStealerThatFreezesDuringTheSecondStealTakesNothingFromASuccessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { frozenStealer(t, func(file lock.Locker) lock.Locker { return file }) })
 }
 
 // blind is a Locker that cannot say which clients hold the lock.
@@ -64,6 +64,6 @@ func (blind) Query(context.Context) (lock.Snapshot, error) {
 }
 
 // A page that steals the lock of the browser cannot learn who holds the file, and freezes before it steals that.
-func TestThiefThatKnowsNoHolderTakesNothingFromASuccessor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { frozenThief(t, func(file lock.Locker) lock.Locker { return blind{file} }) })
+func TestStealerThatKnowsNoHolderTakesNothingFromASuccessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { frozenStealer(t, func(file lock.Locker) lock.Locker { return blind{file} }) })
 }

@@ -43,18 +43,18 @@ func (f *freezing) Query(ctx context.Context) (lock.Snapshot, error) {
 
 // A page steals the lock of the browser and freezes before it steals the file. Another page takes both over. The first one wakes:
 // it takes nothing from that page, which lives.
-func TestThiefThatFreezesBetweenTheLockersOfBothStealsNothing(t *testing.T) {
+func TestStealerThatFreezesBetweenTheLockersOfBothStealsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		steal := lock.Request{Wants: []lock.Want{{Name: "n", Mode: lock.Exclusive}}, Steal: true}
 		first, second := locktest.NewSpace(), locktest.NewSpace()
 		var successor lock.Grant
-		page := &freezing{Locker: first.Client("thief"), lost: make(chan struct{}), asleep: func() {
+		page := &freezing{Locker: first.Client("stealer"), lost: make(chan struct{}), asleep: func() {
 			var err error
 			successor, err = lock.Both(first.Client("successor"), second.Client("successor")).Request(t.Context(), steal)
 			require.NoError(t, err)
 			time.Sleep(time.Minute)
 		}}
-		g, err := lock.Both(page, second.Client("thief")).Request(t.Context(), steal)
+		g, err := lock.Both(page, second.Client("stealer")).Request(t.Context(), steal)
 		require.NoError(t, err)
 		synctest.Wait()
 		assert.True(t, isLost(g), "it was stolen")

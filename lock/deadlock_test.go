@@ -119,12 +119,12 @@ func TestCycleThroughStealOfPlace(t *testing.T) {
 		w.sleep(time.Millisecond)
 		nested := c.begin(lock.Within(t.Context(), reader), place("q"))
 		w.sleep(time.Millisecond)
-		theft := place("r", "below")
-		theft.Steal = true
+		steal := place("r", "below")
+		steal.Steal = true
 		began := time.Since(w.start)
-		thief := <-a.begin(lock.Within(t.Context(), outer), theft)
-		require.ErrorIs(t, thief.err, lock.ErrDeadlock, "the one that began last")
-		assert.Less(t, thief.at-began, time.Second)
+		stealer := <-a.begin(lock.Within(t.Context(), outer), steal)
+		require.ErrorIs(t, stealer.err, lock.ErrDeadlock, "the one that began last")
+		assert.Less(t, stealer.at-began, time.Second)
 		a.release(outer)
 		c.release((<-nested).lease)
 		c.release(reader)

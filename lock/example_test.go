@@ -54,18 +54,18 @@ func ExampleLease() {
 		fmt.Println(err)
 		return
 	}
-	thief, err := right.Acquire(ctx, lock.AcquireOptions{Steal: true})
+	stealer, err := right.Acquire(ctx, lock.AcquireOptions{Steal: true})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	<-lease.Done() // from now on its owner must not write
 	fmt.Println("lost:", errors.Is(lease.Err(), lock.ErrLost))
-	fmt.Println("the thief's token is greater:", thief.Token > lease.Token)
-	fmt.Println("released:", thief.Release(ctx) == nil, thief.Err() == nil)
+	fmt.Println("the stealer's token is greater:", stealer.Token > lease.Token)
+	fmt.Println("released:", stealer.Release(ctx) == nil, stealer.Err() == nil)
 	// Output:
 	// lost: true
-	// the thief's token is greater: true
+	// the stealer's token is greater: true
 	// released: true true
 }
 

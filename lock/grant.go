@@ -60,12 +60,12 @@ func stillGranted(ctx context.Context, g Grant, since Instant) error {
 		return err
 	}
 	if wait.Closed(g.Lost()) {
-		return errRobbed
+		return errStolen
 	}
 	return nil
 }
 
-var errRobbed = &Error{Code: CodeDenied, Detail: "another owner took it over at the same moment"}
+var errStolen = &Error{Code: CodeDenied, Detail: "another owner took it over at the same moment"}
 
 // promptly is how long a grant and its claim take if nothing delays them. If they take longer, the page may have been
 // frozen. It is shorter than the half second that a holder has to notice that its lock was stolen.

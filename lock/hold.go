@@ -46,7 +46,7 @@ func (h *heldLease) claim(ctx context.Context, stolen bool, since Instant) (toke
 		go func() {
 			select {
 			case <-lost: // a later record would end the lease of the client that stole the lock
-				lose(errRobbed)
+				lose(errStolen)
 			case <-claimed:
 			}
 			lose(nil)

@@ -37,9 +37,9 @@ func (w *world) besideAnOldRecord(channel lock.Channel) (*owner, lock.Lease) {
 	return holder, holder.acquire(lock.AcquireOptions{})
 }
 
-// The holder could write no record of its own, and the record of an earlier holder is still there. The holder is robbed only if it is silent
+// The holder could write no record of its own, and the record of an earlier holder is still there. Its lock is stolen only if it is silent
 // for its TTL, however often it is busy for a few seconds.
-func TestHolderBesideAnOldRecordIsNotRobbedWhileItIsBusy(t *testing.T) {
+func TestBusyHolderBesideAnOldRecordKeepsItsLock(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		air, busy := locktest.NewNetwork(), new(atomic.Bool)
 		_, lease := w.besideAnOldRecord(busyChannel{air.Join(), busy})
@@ -63,7 +63,7 @@ func TestHolderBesideAnOldRecordIsNotRobbedWhileItIsBusy(t *testing.T) {
 }
 
 // A holder is silent when a waiter finds it frozen. It answers again before the waiter has the turn to steal.
-func TestHolderThatWakesBeforeTheStealIsNotRobbed(t *testing.T) {
+func TestHolderThatWakesBeforeTheStealKeepsItsLock(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		air, busy := locktest.NewNetwork(), new(atomic.Bool)
 		holder, lease := w.besideAnOldRecord(busyChannel{air.Join(), busy})
@@ -84,8 +84,8 @@ func TestHolderThatWakesBeforeTheStealIsNotRobbed(t *testing.T) {
 	})
 }
 
-// The holder without a record has a longer TTL than usual. It is robbed only if it is silent for that TTL.
-func TestHolderBesideAnOldRecordIsNotRobbedWithinItsTTL(t *testing.T) {
+// The holder without a record has a longer TTL than usual. Its lock is stolen only if it is silent for that TTL.
+func TestHolderBesideAnOldRecordKeepsItsLockWithinItsTTL(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		air, busy := locktest.NewNetwork(), new(atomic.Bool)
 		gone, _ := w.frozen(time.Second)

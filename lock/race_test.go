@@ -151,9 +151,9 @@ func TestStolenDuringClaim(t *testing.T) {
 		virtual(t, func(t *testing.T, w *world) {
 			b := w.backend("a")
 			b.Records = recordsFunc{Records: w.records, claim: func(context.Context, lock.Record) error { time.Sleep(time.Second); return nil }}
-			a, thief := w.join("a", b), w.tab("thief")
+			a, stealer := w.join("a", b), w.tab("stealer")
 			got := a.begin(t.Context(), lock.AcquireOptions{Backoff: exact, IfAvailable: !wait})
-			stolen := thief.acquire(lock.AcquireOptions{Steal: true})
+			stolen := stealer.acquire(lock.AcquireOptions{Steal: true})
 			w.sleep(2500 * time.Millisecond)
 			assert.Zero(t, a.count(lock.EventAcquired))
 			require.NoError(t, stolen.Err())
@@ -161,7 +161,7 @@ func TestStolenDuringClaim(t *testing.T) {
 				require.ErrorIs(t, (<-got).err, lock.ErrDenied)
 				return
 			}
-			thief.release(stolen)
+			stealer.release(stolen)
 			o := <-got
 			require.NoError(t, o.err)
 			assert.Greater(t, o.lease.Token, stolen.Token)
@@ -187,7 +187,7 @@ func TestClientDoesNotStealTwice(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, next := w.tab("a"), w.tab("next")
 		victim := a.acquire(lock.AcquireOptions{})
-		b := w.backend("thief")
+		b := w.backend("stealer")
 		tried := false
 		b.Records = recordsFunc{Records: w.records, claim: func(context.Context, lock.Record) error {
 			if tried {
@@ -197,7 +197,7 @@ func TestClientDoesNotStealTwice(t *testing.T) {
 			return lock.ErrTimeout
 		}}
 		waiting := next.begin(t.Context(), patient)
-		got := w.join("thief", b).begin(t.Context(), lock.AcquireOptions{Steal: true, Backoff: patient.Backoff})
+		got := w.join("stealer", b).begin(t.Context(), lock.AcquireOptions{Steal: true, Backoff: patient.Backoff})
 		require.ErrorIs(t, victim.Err(), lock.ErrLost)
 		successor := <-waiting
 		require.NoError(t, successor.err)

@@ -223,8 +223,8 @@ func TestStolen(t *testing.T) {
 				w.sleep(time.Second)
 			}
 			a.forget()
-			thief := w.tab("thief")
-			stolen := thief.acquire(lock.AcquireOptions{Steal: true})
+			stealer := w.tab("stealer")
+			stolen := stealer.acquire(lock.AcquireOptions{Steal: true})
 			assert.Greater(t, stolen.Token, lease.Token)
 			at := time.Since(w.start).String()
 			a.told(at + ` error renew lease-lost
@@ -235,9 +235,9 @@ func TestStolen(t *testing.T) {
 			require.ErrorIs(t, err, lock.ErrLost)
 			a.release(lease)
 			w.sleep(time.Minute)
-			assert.NoError(t, stolen.Err(), "the former holder released the lock of the thief")
+			assert.NoError(t, stolen.Err(), "the former holder released the lock of the stealer")
 			assert.Equal(t, 2, len(a.seen()), "nothing more is said")
-			thief.release(stolen)
+			stealer.release(stolen)
 			w.mustBeFree()
 		})
 	}
@@ -276,7 +276,7 @@ func TestHolderThatSleptPastTTLGetsStale(t *testing.T) {
 		},
 		"release": func(w *world, a *owner, l lock.Lease) { a.release(l) },
 		"stolen meanwhile": func(w *world, _ *owner, _ lock.Lease) {
-			w.tab("thief").acquire(lock.AcquireOptions{Steal: true})
+			w.tab("stealer").acquire(lock.AcquireOptions{Steal: true})
 		},
 		"closed": func(w *world, a *owner, _ lock.Lease) { require.NoError(w, a.Close(w.Context())) },
 	} {

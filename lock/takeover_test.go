@@ -219,10 +219,10 @@ func TestWaiterThatFreezesAfterItsLookStealsNothing(t *testing.T) {
 		victim, record := w.frozen(5 * time.Second)
 		successor := w.queued("successor")
 		b := w.backend("a")
-		thief := &drowsy{Locker: b.Locker}
-		b.Locker = thief
+		stealer := &drowsy{Locker: b.Locker}
+		b.Locker = stealer
 		froze := false
-		thief.freeze = func() {
+		stealer.freeze = func() {
 			now, err := w.space.Client("x").Query(t.Context())
 			require.NoError(t, err)
 			taking := false
@@ -250,30 +250,30 @@ func TestWaiterThatFreezesAfterItsLookStealsNothing(t *testing.T) {
 
 // A client takes the lock by force from a frozen holder. While its record is being written, the file still has the expired
 // record of that holder. Those who wait steal nothing from the client: it lives.
-func TestThiefIsNotTakenOverDuringItsClaim(t *testing.T) {
+func TestStealerIsNotTakenOverDuringItsClaim(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.frozen(25 * time.Second)
 		air := locktest.NewNetwork()
 		waiting := w.talking("a", air.Join()).begin(t.Context(), patient)
-		b := w.backend("thief")
+		b := w.backend("stealer")
 		b.Records = recordsFunc{Records: w.records, claim: func(context.Context, lock.Record) error { time.Sleep(3 * time.Second); return nil }}
-		thief := w.configured("thief", lock.Config{Backends: []lock.Backend{b}, Channel: air.Join()})
+		stealer := w.configured("stealer", lock.Config{Backends: []lock.Backend{b}, Channel: air.Join()})
 		w.sleep(24 * time.Second)
-		got := <-thief.begin(t.Context(), lock.AcquireOptions{Steal: true})
+		got := <-stealer.begin(t.Context(), lock.AcquireOptions{Steal: true})
 		require.NoError(t, got.err)
 		assert.Equal(t, 27*time.Second, got.at)
 		w.sleep(time.Minute)
 		assert.NoError(t, got.lease.Err())
 		assert.Empty(t, waiting)
-		thief.release(got.lease)
+		stealer.release(got.lease)
 		next := <-waiting
 		require.NoError(t, next.err)
 		require.NoError(t, next.lease.Release(t.Context()))
 	})
 }
 
-// A thief is robbed itself while its record is being written. That record would end the lease of the second thief.
-func TestRobbedThiefWritesNoRecord(t *testing.T) {
+// A lock is stolen from a client that is still writing the record of its own steal. That record would end the lease of the second client.
+func TestStealerThatLostItsLockWritesNoRecord(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.tab("holder").acquire(lock.AcquireOptions{})
 		b := w.backend("first")

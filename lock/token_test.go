@@ -74,14 +74,14 @@ func (w *world) risingTokens(t *testing.T, grants int, records func() lock.Recor
 // A steal in the very millisecond of the victim's grant still gets the greater token.
 func TestStolenTokenIsGreater(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		victim, thief := &lock.WallTokens{Clock: w.clock}, &lock.WallTokens{Clock: w.clock}
+		victim, stealer := &lock.WallTokens{Clock: w.clock}, &lock.WallTokens{Clock: w.clock}
 		tokens := make(chan int64, 1)
 		go func() {
 			token, err := victim.Claim(t.Context(), lock.Record{}, false)
 			assert.NoError(t, err)
 			tokens <- token
 		}()
-		token, err := thief.Claim(t.Context(), lock.Record{}, true)
+		token, err := stealer.Claim(t.Context(), lock.Record{}, true)
 		assert.NoError(t, err)
 		assert.Greater(t, token, <-tokens)
 	})
@@ -169,29 +169,29 @@ func (g *lateGrant) Look(context.Context, lock.Instant) error {
 func TestGrantStolenBeforeTokenMakesNoLease(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		place := lock.AcquireOptions{Path: []string{"u1"}}
-		thief, b := w.tab("thief"), w.backend("a")
+		stealer, b := w.tab("stealer"), w.backend("a")
 		here, stolen := b.Locker, lock.Lease{}
 		b.Locker = lockerFunc(func(ctx context.Context, r lock.Request) (lock.Grant, error) {
 			g, err := here.Request(ctx, r)
 			if err != nil || stolen.ID != "" || r.Wants[len(r.Wants)-1].Mode != lock.Exclusive {
 				return g, err
 			}
-			theft := place
-			theft.Steal = true
-			stolen = thief.acquire(theft)
+			steal := place
+			steal.Steal = true
+			stolen = stealer.acquire(steal)
 			time.Sleep(10 * time.Millisecond)
 			return &lateGrant{g, make(chan struct{})}, nil
 		})
-		robbed := w.join("a", b).begin(t.Context(), place)
+		denied := w.join("a", b).begin(t.Context(), place)
 		w.sleep(time.Second)
 		require.NoError(t, stolen.Err())
 		select {
-		case o := <-robbed:
+		case o := <-denied:
 			require.Fail(t, "two leases", "%v", o)
 		default:
 		}
-		thief.release(stolen)
-		o := <-robbed
+		stealer.release(stolen)
+		o := <-denied
 		require.NoError(t, o.err)
 		assert.Greater(t, o.lease.Token, stolen.Token)
 		require.NoError(t, o.lease.Release(t.Context()))
@@ -209,7 +209,7 @@ func TestCallerGivesUpAsGrantIsStolen(t *testing.T) {
 			defer abort()
 			b := w.backend("a")
 			b.Locker = lockerFunc(func(context.Context, lock.Request) (lock.Grant, error) {
-				return &robbedGrant{func() { end(abort) }, make(chan struct{})}, nil
+				return &stolenGrant{func() { end(abort) }, make(chan struct{})}, nil
 			})
 			o := <-w.join("a", b).begin(ctx, lock.AcquireOptions{Path: []string{"u1"}, Timeout: time.Minute})
 			require.ErrorIs(t, o.err, &lock.Error{Code: code})
@@ -217,16 +217,16 @@ func TestCallerGivesUpAsGrantIsStolen(t *testing.T) {
 	})
 }
 
-// robbedGrant turns out to be stolen at the end of an operation.
-type robbedGrant struct {
+// stolenGrant turns out to be stolen at the end of an operation.
+type stolenGrant struct {
 	end  func()
 	lost chan struct{}
 }
 
-func (g *robbedGrant) Release(context.Context) error { return nil }
-func (g *robbedGrant) Lost() <-chan struct{}         { return g.lost }
+func (g *stolenGrant) Release(context.Context) error { return nil }
+func (g *stolenGrant) Lost() <-chan struct{}         { return g.lost }
 
-func (g *robbedGrant) Look(context.Context, lock.Instant) error {
+func (g *stolenGrant) Look(context.Context, lock.Instant) error {
 	g.end()
 	close(g.lost)
 	return nil

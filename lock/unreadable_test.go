@@ -196,7 +196,7 @@ func (mute) Post(lock.Message) error { return errors.New("the channel is closed"
 func TestWaiterFreezesBeforeItsTakeover(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.frozen(5 * time.Second)
-		thief, err := w.space.Client("frozen thief").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project takeover", Mode: lock.Exclusive}}})
+		stealer, err := w.space.Client("frozen stealer").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project takeover", Mode: lock.Exclusive}}})
 		require.NoError(t, err)
 		air := locktest.NewNetwork()
 		waiters := []*owner{w.withFallback("a", air.Join()), w.withFallback("b", air.Join()), w.withFallback("c", air.Join())}
@@ -208,7 +208,7 @@ func TestWaiterFreezesBeforeItsTakeover(t *testing.T) {
 		got := <-first
 		require.NoError(t, got.err)
 		between(t, 15*time.Second, got.at, 22*time.Second)
-		assert.True(t, isLost(thief))
+		assert.True(t, isLost(stealer))
 		for i := range waiters {
 			w.sleep(time.Minute)
 			require.NoError(t, got.lease.Err(), "another waiter stole the lock")
@@ -257,7 +257,7 @@ func TestFreezeOfAWaiterIsNoUnreadableRecord(t *testing.T) {
 func TestHolderThatWakesDuringTakeoverServesQueue(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		victim, _ := w.frozen(5 * time.Second)
-		_, err := w.space.Client("frozen thief").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project takeover", Mode: lock.Exclusive}}})
+		_, err := w.space.Client("frozen stealer").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project takeover", Mode: lock.Exclusive}}})
 		require.NoError(t, err)
 		waiter := w.withFallback("a", locktest.NewNetwork().Join())
 		outcome := waiter.begin(t.Context(), patient)

@@ -86,7 +86,7 @@ func TestWithKeepsOnError(t *testing.T) {
 		w.mustBeFree() // only an error keeps it
 
 		err = a.With(t.Context(), func(ctx context.Context, _ lock.Lease) error {
-			w.tab("thief").acquire(lock.AcquireOptions{Steal: true})
+			w.tab("stealer").acquire(lock.AcquireOptions{Steal: true})
 			<-ctx.Done()
 			return ctx.Err()
 		}, opts)
@@ -117,8 +117,8 @@ func TestWithFailsWhenTheLeaseEnds(t *testing.T) {
 		is       error
 		executor error
 	}{
-		"lost":                     {func(w *world) { w.tab("thief").acquire(lock.AcquireOptions{Steal: true}) }, lock.ErrLost, nil},
-		"lost, executor fails":     {func(w *world) { w.tab("thief").acquire(lock.AcquireOptions{Steal: true}) }, lock.ErrLost, errExecutor},
+		"lost":                     {func(w *world) { w.tab("stealer").acquire(lock.AcquireOptions{Steal: true}) }, lock.ErrLost, nil},
+		"lost, executor fails":     {func(w *world) { w.tab("stealer").acquire(lock.AcquireOptions{Steal: true}) }, lock.ErrLost, errExecutor},
 		"stale":                    {func(w *world) { w.clock.Sleep(time.Hour) }, lock.ErrStale, nil},
 		"stale, executor fails":    {func(w *world) { w.clock.Sleep(time.Hour) }, lock.ErrStale, errExecutor},
 		"stale, told by release":   {nil, lock.ErrStale, nil},

@@ -50,13 +50,13 @@ func (plainGrant) Look(context.Context, lock.Instant) error { return nil }
 func TestGrantStolenWhileFrozenMakesNoLease(t *testing.T) {
 	for _, frozen := range []time.Duration{300 * time.Millisecond, 6 * time.Second} {
 		virtual(t, func(t *testing.T, w *world) {
-			holder, thief := w.tab("holder"), w.tab("thief")
+			holder, stealer := w.tab("holder"), w.tab("stealer")
 			held, b := holder.acquire(lock.AcquireOptions{}), w.backend("a")
 			b.Records = nil // the fake keeps one record; the file keeps those of both
 			stolen := make(chan lock.Lease, 1)
 			b.Locker = &woken{Locker: b.Locker, asleep: func() {
-				theft := lock.AcquireOptions{Steal: true}
-				stolen <- thief.acquire(theft)
+				steal := lock.AcquireOptions{Steal: true}
+				stolen <- stealer.acquire(steal)
 				time.Sleep(frozen)
 			}}
 			waiting := w.join("a", b).begin(t.Context(), patient)
@@ -66,7 +66,7 @@ func TestGrantStolenWhileFrozenMakesNoLease(t *testing.T) {
 			w.sleep(20 * time.Second)
 			require.NoError(t, now.Err())
 			assert.Empty(t, waiting, "two leases")
-			thief.release(now)
+			stealer.release(now)
 			o := <-waiting
 			require.NoError(t, o.err)
 			assert.Greater(t, o.lease.Token, now.Token)
@@ -89,12 +89,12 @@ func TestGrantStolenWhileFrozenMakesNoLeaseAtTheTimeLimit(t *testing.T) {
 	for name, path := range map[string][]string{"project": nil, "place": {"x"}} {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, w *world) {
-				holder, thief := w.tab("holder"), w.tab("thief")
+				holder, stealer := w.tab("holder"), w.tab("stealer")
 				held, b := holder.acquire(lock.AcquireOptions{Path: path}), w.backend("a")
 				b.Records = nil
 				stolen := make(chan lock.Lease, 1)
 				b.Locker = unhurried{&woken{Locker: b.Locker, asleep: func() {
-					stolen <- thief.acquire(lock.AcquireOptions{Path: path, Steal: true})
+					stolen <- stealer.acquire(lock.AcquireOptions{Path: path, Steal: true})
 					time.Sleep(time.Second)
 				}}}
 				a := w.join("a", b)
@@ -105,7 +105,7 @@ func TestGrantStolenWhileFrozenMakesNoLeaseAtTheTimeLimit(t *testing.T) {
 				require.ErrorIs(t, (<-waiting).err, lock.ErrTimeout)
 				assert.Zero(t, a.count(lock.EventAcquired), "two leases")
 				require.NoError(t, now.Err())
-				thief.release(now)
+				stealer.release(now)
 				w.sleep(time.Second)
 				w.mustBeFree()
 			})
@@ -166,14 +166,14 @@ func TestNoLeaseWithinOneThatSleptPastItsTTL(t *testing.T) {
 // A page was frozen while its lease was stolen, and acquires a nested one as it wakes, before it knows. It gets no token.
 func TestNoLeaseWithinOneThatWasStolenWhileFrozen(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		b, thief := w.backend("a"), w.tab("thief")
+		b, stealer := w.backend("a"), w.tab("stealer")
 		b.Locker = &woken{Locker: b.Locker, asleep: func() {}}
 		a := w.join("a", b)
-		first := thief.acquire(place("x"))
+		first := stealer.acquire(place("x"))
 		waiting := a.begin(t.Context(), place("x"))
-		thief.release(first)
+		stealer.release(first)
 		outer := (<-waiting).lease
-		now := thief.acquire(lock.AcquireOptions{Path: []string{"x"}, Steal: true})
+		now := stealer.acquire(lock.AcquireOptions{Path: []string{"x"}, Steal: true})
 		require.NoError(t, outer.Err(), "it does not know")
 		_, err := a.Acquire(lock.Within(t.Context(), outer), place("x"))
 		require.ErrorIs(t, err, lock.ErrReentrant)
@@ -181,7 +181,7 @@ func TestNoLeaseWithinOneThatWasStolenWhileFrozen(t *testing.T) {
 		require.ErrorIs(t, err, lock.ErrAborted)
 		require.ErrorIs(t, outer.Err(), lock.ErrLost)
 		require.NoError(t, now.Err())
-		thief.release(now)
+		stealer.release(now)
 		w.mustBeFree()
 	})
 }

@@ -267,32 +267,32 @@ func TestLaterRecordEndsTheEarlierLease(t *testing.T) {
 
 // The site's data was not cleared. A client is granted the lock, which another one steals before the first has claimed its record.
 // The record of the first comes later, and stands until that client learns of the steal or is found to be gone.
-func TestLateRecordDoesNotEndTheLeaseOfAThief(t *testing.T) {
+func TestLateRecordDoesNotEndTheLeaseOfAStealer(t *testing.T) {
 	root := newRoot()
-	thief, former := newClient(t, root), newClient(t, root)
+	stealer, former := newClient(t, root), newClient(t, root)
 	lease := newRecord("x", lock.Exclusive)
-	token, err := thief.Claim(t.Context(), lease, true)
+	token, err := stealer.Claim(t.Context(), lease, true)
 	require.NoError(t, err)
 	lease.Token = token
 	late := claimed(t, former, newRecord("x", lock.Exclusive))
 	lease.ExpiresAt = time.Now().Add(lease.TTL)
-	require.NoError(t, thief.Renew(t.Context(), lease))
+	require.NoError(t, stealer.Renew(t.Context(), lease))
 	require.NoError(t, former.Remove(t.Context(), late))
-	require.NoError(t, thief.Renew(t.Context(), lease))
+	require.NoError(t, stealer.Renew(t.Context(), lease))
 }
 
 // The site's data was not cleared. A page steals the browser's lock from a frozen page, which has its entry over the file, too. The entry
-// delays no lease after that of the thief.
-func TestRobbedEntryDelaysNoLease(t *testing.T) {
+// delays no lease after that of the stealer.
+func TestStolenEntryDelaysNoLease(t *testing.T) {
 	root := newRoot()
-	frozen, thief, next := newClient(t, root), newClient(t, root), newClient(t, root)
+	frozen, stealer, next := newClient(t, root), newClient(t, root), newClient(t, root)
 	g := hold(t, frozen, "x")
 	claimed(t, frozen, newRecord("x", lock.Exclusive))
 	require.True(t, frozen.steps.turn.take(t.Context()))
 	stolen := newRecord("x", lock.Exclusive)
-	_, err := thief.Claim(t.Context(), stolen, true)
+	_, err := stealer.Claim(t.Context(), stolen, true)
 	require.NoError(t, err)
-	require.NoError(t, thief.Remove(t.Context(), stolen))
+	require.NoError(t, stealer.Remove(t.Context(), stolen))
 	later := claimed(t, next, newRecord("x", lock.Exclusive))
 	require.NoError(t, next.Remove(t.Context(), later))
 	free(t, hold(t, next, "x"))
@@ -301,23 +301,23 @@ func TestRobbedEntryDelaysNoLease(t *testing.T) {
 	assert.True(t, lost(g))
 }
 
-// A client that was robbed over the file before it claimed its lease takes nothing from its thief.
-func TestRobbedThiefRobsNobody(t *testing.T) {
+// The lock of a client is stolen over the file before the client claims its lease. The client takes nothing from the new holder.
+func TestStealerThatLostItsLockTakesNothing(t *testing.T) {
 	root := newRoot()
-	robbed, thief, next := newClient(t, root), newClient(t, root), newClient(t, root)
+	stolen, stealer, next := newClient(t, root), newClient(t, root), newClient(t, root)
 	request := lock.Request{Wants: []lock.Want{{Name: "x", Mode: lock.Exclusive}}, Steal: true}
-	_, err := robbed.Request(t.Context(), request)
+	_, err := stolen.Request(t.Context(), request)
 	require.NoError(t, err)
-	g, err := thief.Request(t.Context(), request)
+	g, err := stealer.Request(t.Context(), request)
 	require.NoError(t, err)
 	lease := newRecord("x", lock.Exclusive)
-	_, err = thief.Claim(t.Context(), lease, true)
+	_, err = stealer.Claim(t.Context(), lease, true)
 	require.NoError(t, err)
-	_, err = robbed.Claim(t.Context(), newRecord("x", lock.Exclusive), true)
+	_, err = stolen.Claim(t.Context(), newRecord("x", lock.Exclusive), true)
 	require.NoError(t, err)
 	_, err = try(next, "x")
 	require.ErrorIs(t, err, lock.ErrDenied)
-	require.NoError(t, thief.Renew(t.Context(), lease))
+	require.NoError(t, stealer.Renew(t.Context(), lease))
 	assert.False(t, lost(g))
 }
 

@@ -115,16 +115,16 @@ func TestNothingOutsideTheRoot(t *testing.T) {
 // A holder whose lock was stolen, and that missed the notification, notices when it looks.
 func TestLookNoticesSteal(t *testing.T) {
 	root := newRoot()
-	c, thief := newClient(t, root), newClient(t, root)
+	c, stealer := newClient(t, root), newClient(t, root)
 	g, err := c.Request(t.Context(), want("x"))
 	require.NoError(t, err)
 	require.NoError(t, g.Look(t.Context(), lock.SystemClock{}.Now()))
 	assert.False(t, lost(g))
 
-	theft := want("x")
-	theft.Steal = true
+	steal := want("x")
+	steal.Steal = true
 	c.steps.turn.take(context.Background()) // its maintain loop cannot look
-	_, err = thief.Request(t.Context(), theft)
+	_, err = stealer.Request(t.Context(), steal)
 	require.NoError(t, err)
 	assert.False(t, lost(g))
 	c.steps.turn.give()
@@ -135,21 +135,21 @@ func TestLookNoticesSteal(t *testing.T) {
 // A client that steals from known holders takes nothing from another client, which may have become the holder since.
 func TestStealTakesNothingFromAnotherHolder(t *testing.T) {
 	root := newRoot()
-	c, thief := newClient(t, root), newClient(t, root)
-	theft := want("x")
-	theft.Steal, theft.From = true, []string{}
+	c, stealer := newClient(t, root), newClient(t, root)
+	steal := want("x")
+	steal.Steal, steal.From = true, []string{}
 	g, err := c.Request(t.Context(), want("x"))
 	require.NoError(t, err)
-	_, err = thief.Request(t.Context(), theft)
+	_, err = stealer.Request(t.Context(), steal)
 	require.ErrorIs(t, err, lock.ErrDenied)
 	require.NoError(t, g.Look(t.Context(), lock.SystemClock{}.Now()))
 	assert.False(t, lost(g))
 
-	now, err := thief.Query(t.Context())
+	now, err := stealer.Query(t.Context())
 	require.NoError(t, err)
 	require.Len(t, now.Held, 1)
-	theft.From = []string{now.Held[0].ClientID}
-	_, err = thief.Request(t.Context(), theft)
+	steal.From = []string{now.Held[0].ClientID}
+	_, err = stealer.Request(t.Context(), steal)
 	require.NoError(t, err)
 	require.NoError(t, g.Look(t.Context(), lock.SystemClock{}.Now()))
 	assert.True(t, lost(g))

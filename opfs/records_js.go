@@ -73,7 +73,7 @@ func (c *FileLocks) tidy(clients []string) {
 }
 
 // superseded reports whether another client has renewed a later lease of the same resource that excludes the lease of e. A lease that was
-// never renewed may not have begun: its lock was stolen before it was claimed, and the lease of e is the thief's.
+// never renewed may not have begun: its lock was stolen before it was claimed, and the lease of e is the stealer's.
 func (t *table) superseded(e *entry) bool {
 	for _, other := range t.queue {
 		l := other.lease

@@ -48,9 +48,9 @@ func TestBlockersAreThoseBeforeThatConflict(t *testing.T) {
 	assert.Empty(t, table.next())
 }
 
-// A thief that knows the holders takes nothing from another client: only granted entries that share a name count.
-func TestThiefFindsHoldersThatShareAName(t *testing.T) {
-	thief := newEntry("thief", "4", waiting, lock.Exclusive, "a")
+// A stealer that knows the holders takes nothing from another client: only granted entries that share a name count.
+func TestStealerFindsHoldersThatShareAName(t *testing.T) {
+	stealer := newEntry("stealer", "4", waiting, lock.Exclusive, "a")
 	for _, c := range []struct {
 		other *entry
 		is    bool
@@ -62,7 +62,7 @@ func TestThiefFindsHoldersThatShareAName(t *testing.T) {
 		{newEntry("elsewhere", "2", granted, lock.Exclusive, "b"), false},
 	} {
 		table := &table{queue: []*entry{newEntry("first", "1", granted, lock.Shared, "c"), c.other}}
-		assert.Equal(t, c.is, table.heldByOther(thief, []string{"1"}), c.other.id)
+		assert.Equal(t, c.is, table.heldByOther(stealer, []string{"1"}), c.other.id)
 	}
 }
 
@@ -155,11 +155,11 @@ func TestStealLeavesOtherNames(t *testing.T) {
 	both, one := newEntry("both", "1", granted, lock.Exclusive, "a", "b"), newEntry("w", "2", waiting, lock.Exclusive, "a")
 	both.lease = &lease{}
 	table := &table{queue: []*entry{both, one}}
-	assert.Equal(t, []string{"both"}, ids(table.steal(newEntry("thief", "3", waiting, lock.Exclusive, "a"))))
-	assert.Equal(t, []string{"thief", "both", "w"}, ids(table.queue))
+	assert.Equal(t, []string{"both"}, ids(table.steal(newEntry("stealer", "3", waiting, lock.Exclusive, "a"))))
+	assert.Equal(t, []string{"stealer", "both", "w"}, ids(table.queue))
 	assert.Equal(t, []lock.Want{{Name: "b", Mode: lock.Exclusive}}, both.wants)
 	assert.Nil(t, both.lease)
-	assert.Equal(t, []string{"thief"}, ids(table.steal(newEntry("second", "3", waiting, lock.Exclusive, "a"))))
+	assert.Equal(t, []string{"stealer"}, ids(table.steal(newEntry("second", "3", waiting, lock.Exclusive, "a"))))
 	assert.Equal(t, []string{"second", "both", "w"}, ids(table.queue))
 }
 
@@ -224,7 +224,7 @@ func TestClaimJoinsGrantedEntry(t *testing.T) {
 
 	e, _ = table.claim("1", "alone", r, now, false)
 	assert.Equal(t, recorded, e.state)
-	_, replaced := table.claim("2", "thief", lock.Record{Resource: "r", LeaseID: "m"}, now, true)
+	_, replaced := table.claim("2", "stealer", lock.Record{Resource: "r", LeaseID: "m"}, now, true)
 	assert.Equal(t, []string{"alone"}, ids(replaced))
 	table.unlease(table.leased("m"))
 	assert.Equal(t, []string{"other"}, ids(table.queue))
@@ -239,13 +239,13 @@ func TestClaimJoinsGrantedEntry(t *testing.T) {
 func TestStealWithGrantReplacesRecord(t *testing.T) {
 	now := time.Now()
 	table := &table{}
-	table.claim("web", "robbed", lock.Record{Resource: "r", LeaseID: "l"}, now, false)
+	table.claim("web", "stolen", lock.Record{Resource: "r", LeaseID: "l"}, now, false)
 	table.claim("file", "own", lock.Record{Resource: "r", LeaseID: "m"}, now, false)
 	held := newEntry("held", "file", granted, lock.Exclusive, "r")
 	table.queue = append(table.queue, held)
 	e, replaced := table.claim("file", "unused", lock.Record{Resource: "r", LeaseID: "n"}, now, true)
 	assert.Same(t, held, e)
-	assert.Equal(t, []string{"robbed"}, ids(replaced))
+	assert.Equal(t, []string{"stolen"}, ids(replaced))
 	assert.Equal(t, []string{"own", "held"}, ids(table.queue))
 }
 

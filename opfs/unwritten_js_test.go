@@ -37,7 +37,7 @@ func TestUnknownException(t *testing.T) {
 }
 
 // A waiter gets no answer to the step that grants its lock, and the lock is stolen before its next step. The table was not replaced:
-// the waiter waits for the thief.
+// the waiter waits for the stealer.
 func TestGrantIsStolenBeforeTheWaiterKnows(t *testing.T) {
 	root := newRoot()
 	holder, waiter := newClient(t, root), newClient(t, root)
@@ -56,9 +56,9 @@ func TestGrantIsStolenBeforeTheWaiterKnows(t *testing.T) {
 		state, err := holder.Query(t.Context())
 		return err == nil && len(state.Held) == 1
 	}, prompt, time.Millisecond)
-	theft := want("x")
-	theft.Steal = true
-	stolen, err := holder.Request(t.Context(), theft)
+	steal := want("x")
+	steal.Steal = true
+	stolen, err := holder.Request(t.Context(), steal)
 	require.NoError(t, err)
 	must(safejs.Global().Call("goOn"))
 	inLine(t, holder, 1)

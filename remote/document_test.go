@@ -188,7 +188,7 @@ func TestStealFromAnotherTab(t *testing.T) {
 		sleep(0)
 		require.ErrorIs(t, first.Err(), lock.ErrLost)
 		sleep(time.Minute)
-		assert.NoError(t, second.Err(), "the former holder released nothing of the thief")
+		assert.NoError(t, second.Err(), "the former holder released nothing of the stealer")
 		assert.Equal(t, "A", n.held())
 	})
 }

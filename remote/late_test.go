@@ -357,12 +357,12 @@ func TestFrozenTabReplacesNothingWhenItWakes(t *testing.T) {
 		woken := make(chan struct{})
 		a.browser.onReply = func(remote.Reply) { a.browser.onReply = nil; <-woken }
 		waiting := a.begin(t.Context(), lock.AcquireOptions{Timeout: 10 * time.Minute, IfAvailable: true})
-		thief := b.acquire(lock.AcquireOptions{Steal: true})
+		stealer := b.acquire(lock.AcquireOptions{Steal: true})
 		late.deliver(t)
 		close(woken)
 		require.Error(t, <-waiting)
 		sleep(time.Minute)
-		require.NoError(t, thief.Err())
+		require.NoError(t, stealer.Err())
 		assert.Equal(t, "A", n.held())
 	})
 }

@@ -24,10 +24,10 @@ func TestStolenGrantIsLostAtFirstLook(t *testing.T) {
 		b := d.Backend()
 		grant, err := b.Locker.Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: b.Name(), Mode: lock.Exclusive}}})
 		require.NoError(t, err)
-		thief, err := space.Client("thief").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "holdfast:project", Mode: lock.Exclusive}}, Steal: true})
+		stealer, err := space.Client("stealer").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "holdfast:project", Mode: lock.Exclusive}}, Steal: true})
 		require.NoError(t, err)
 		assert.True(t, wait.Closed(grant.Lost()))
-		require.NoError(t, thief.Release(t.Context()))
+		require.NoError(t, stealer.Release(t.Context()))
 		require.NoError(t, grant.Release(t.Context()))
 	})
 }
@@ -37,9 +37,9 @@ func TestStolenGrantIsLostAtFirstLook(t *testing.T) {
 func TestClientStolenFromAfterStealWaitsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, release := behindAnotherMachine(t)
-		theft := patient
-		theft.Steal = true
-		done := h.open(t, "B", "b").begin(context.Background(), theft)
+		steal := patient
+		steal.Steal = true
+		done := h.open(t, "B", "b").begin(context.Background(), steal)
 		sleep(time.Second)
 		second, err := h.space.Client("second").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "holdfast:project", Mode: lock.Exclusive}}, Steal: true})
 		require.NoError(t, err)

@@ -202,17 +202,17 @@ func TestStealPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, space := newInternet(), locktest.NewSpace()
 		a, b, other := open(t, n, space, "A", "a"), open(t, n, space, "A", "b"), open(t, n, locktest.NewSpace(), "B", "other")
-		thief := lock.AcquireOptions{Path: []string{"x", "y"}, Steal: true, Backoff: patient.Backoff}
+		stealer := lock.AcquireOptions{Path: []string{"x", "y"}, Steal: true, Backoff: patient.Backoff}
 		first := a.acquire(at("x"))
-		second := b.acquire(thief)
+		second := b.acquire(stealer)
 		assert.Greater(t, second.Token, first.Token)
 		sleep(0)
 		require.ErrorIs(t, first.Err(), lock.ErrLost)
 		sleep(time.Minute)
-		require.NoError(t, second.Err(), "the former holder released nothing of the thief")
+		require.NoError(t, second.Err(), "the former holder released nothing of the stealer")
 		assert.Equal(t, []string{"A exclusive documents/project/x/y"}, n.places())
 
-		waiting := other.begin(context.Background(), thief)
+		waiting := other.begin(context.Background(), stealer)
 		sleep(time.Minute)
 		require.NoError(t, second.Err(), "the stealing request waits for the holder on another machine")
 		b.release(second)

@@ -106,10 +106,10 @@ func testRecordOfAnother(t *testing.T, client func() lock.Records) {
 func testRecordStolen(t *testing.T, client func() lock.Records) {
 	a, b := client(), client()
 	r := claim(t, a, newRecord(), false)
-	thief := claim(t, b, newRecord(), true)
-	assert.Greater(t, thief.Token, r.Token)
+	stealer := claim(t, b, newRecord(), true)
+	assert.Greater(t, stealer.Token, r.Token)
 	require.ErrorIs(t, a.Renew(t.Context(), r), lock.ErrLost)
 	require.NoError(t, a.Remove(t.Context(), r))
-	present(t, a, thief.LeaseID)
-	require.NoError(t, b.Remove(t.Context(), thief))
+	present(t, a, stealer.LeaseID)
+	require.NoError(t, b.Remove(t.Context(), stealer))
 }

@@ -371,15 +371,15 @@ func testStealPlace(g *grove) {
 	a, b := g.owner(), g.owner()
 	below := g.lease(g.ctx, a, at("u1", "a1"))
 	beside := g.lease(g.ctx, a, at("u2"))
-	thief := g.lease(g.ctx, b, lock.AcquireOptions{Path: []string{"u1"}, Steal: true})
+	stealer := g.lease(g.ctx, b, lock.AcquireOptions{Path: []string{"u1"}, Steal: true})
 	<-below.Done()
 	require.ErrorIs(g, below.Err(), lock.ErrLost)
 	require.NoError(g, beside.Err())
 
 	// A place is stolen from the holder of the whole.
 	second := g.lease(g.ctx, a, lock.AcquireOptions{Path: []string{"u1", "a2"}, Steal: true})
-	<-thief.Done()
-	require.ErrorIs(g, thief.Err(), lock.ErrLost)
+	<-stealer.Done()
+	require.ErrorIs(g, stealer.Err(), lock.ErrLost)
 	g.release(second)
 	g.release(beside)
 }

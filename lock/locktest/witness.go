@@ -9,22 +9,22 @@ import (
 // has an id that is used once. Reports may arrive late, but a contender must wait for the answer of Enter before it
 // goes on.
 type Witness struct {
-	mu         sync.Mutex
-	asked      map[string]*turn // the contenders between Begin and Enter
-	inside     map[string]*turn // and those between Enter and Leave
-	ended      map[string]bool
-	last       int64 // the highest token that entered,
-	robbery    int64 // and the highest token of a steal
-	entries    int
-	violations []string
+	mu           sync.Mutex
+	asked        map[string]*turn // the contenders between Begin and Enter
+	inside       map[string]*turn // and those between Enter and Leave
+	ended        map[string]bool
+	last         int64 // the highest token that entered,
+	highestSteal int64 // and the highest token of a steal
+	entries      int
+	violations   []string
 }
 
 // turn is what one contender does from Begin to Leave.
 type turn struct {
 	steal bool
 	token int64
-	// robbed: the lock may have been stolen by a contender that failed or ended, and thus never entered.
-	robbed bool
+	// maybeStolen: a contender that failed or ended, and so never entered, may have stolen the lock.
+	maybeStolen bool
 }
 
 // NewWitness returns a witness that has seen nothing.
@@ -59,23 +59,23 @@ func (w *Witness) Enter(id string, token int64) bool {
 	w.entries++
 	underWay := w.stealing()
 	switch {
-	case token <= w.robbery:
+	case token <= w.highestSteal:
 		return false
 	case token > w.last:
-	case entering.robbed || underWay:
+	case entering.maybeStolen || underWay:
 		return false
 	default:
 		w.violate("%s has token %d, after one with %d", id, token, w.last)
 	}
 	for other, in := range w.inside {
-		if !entering.steal && !in.robbed && !underWay {
+		if !entering.steal && !in.maybeStolen && !underWay {
 			w.violate("double holder: %s entered (token %d) while %s is inside (token %d)", id, token, other, in.token)
 		}
 		delete(w.inside, other) // it was stolen from, or is counted once
 	}
 	w.last = max(w.last, token)
 	if entering.steal {
-		w.robbery = w.last
+		w.highestSteal = w.last
 	}
 	entering.token = token
 	w.inside[id] = entering
@@ -121,7 +121,7 @@ func (w *Witness) fail(id string) {
 	if failed, asked := w.asked[id]; asked && failed.steal {
 		for _, turns := range []map[string]*turn{w.asked, w.inside} {
 			for _, other := range turns {
-				other.robbed = true
+				other.maybeStolen = true
 			}
 		}
 	}

@@ -14,31 +14,31 @@ func TestWitnessOfAStealThatFailed(t *testing.T) {
 	for name, report := range map[string]func(w *locktest.Witness){
 		"the victim entered first": func(w *locktest.Witness) {
 			w.Enter("victim", 1)
-			w.Fail("thief")
+			w.Fail("stealer")
 			assert.True(t, w.Enter("next", 3))
 		},
 		"the victim enters last": func(w *locktest.Witness) {
-			w.Fail("thief")
+			w.Fail("stealer")
 			w.Enter("next", 3)
 			assert.False(t, w.Enter("victim", 1))
 		},
 		"the victim enters after the failure": func(w *locktest.Witness) {
-			w.Fail("thief")
+			w.Fail("stealer")
 			w.Enter("victim", 1)
 			assert.True(t, w.Enter("next", 3))
 		},
 		"the failure comes last": func(w *locktest.Witness) {
 			w.Enter("victim", 1)
 			assert.True(t, w.Enter("next", 3))
-			w.Fail("thief")
+			w.Fail("stealer")
 		},
 		"the victim enters after the next, and then the failure comes": func(w *locktest.Witness) {
 			w.Enter("next", 3)
 			assert.False(t, w.Enter("victim", 1))
-			w.Fail("thief")
+			w.Fail("stealer")
 		},
-		"the thief ends": func(w *locktest.Witness) {
-			w.End("thief")
+		"the stealer ends": func(w *locktest.Witness) {
+			w.End("stealer")
 			w.Enter("next", 3)
 			assert.False(t, w.Enter("victim", 1))
 		},
@@ -46,7 +46,7 @@ func TestWitnessOfAStealThatFailed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := locktest.NewWitness()
 			w.Begin("victim", false)
-			w.Begin("thief", true)
+			w.Begin("stealer", true)
 			w.Begin("next", false)
 			report(w)
 			assert.Empty(t, w.Violations())
@@ -66,17 +66,17 @@ func TestWitnessFindsDoubleHolders(t *testing.T) {
 			w.Enter("b", 2)
 		},
 		"after a steal that failed": func(w *locktest.Witness) {
-			w.Begin("thief", true)
-			w.Fail("thief")
+			w.Begin("stealer", true)
+			w.Fail("stealer")
 			w.Begin("a", false)
 			w.Begin("b", false)
 			w.Enter("a", 1)
 			w.Enter("b", 2)
 		},
 		"after a steal that succeeded": func(w *locktest.Witness) {
-			w.Begin("thief", true)
+			w.Begin("stealer", true)
 			w.Begin("a", false)
-			w.Enter("thief", 1)
+			w.Enter("stealer", 1)
 			w.Enter("a", 2)
 		},
 		"a lower token": func(w *locktest.Witness) {

@@ -33,7 +33,7 @@ func testContents(h *harness) {
 		h.refused(h.send(h.a, save(held.Token, "late", stale)), 409, "stale_save")
 	}
 	require.Equal(h, 200, h.send(h.a, save(held.Token, "eight", remote.Save{Draft: "d", Number: 8, Order: 4})).Status)
-	h.refused(h.send(h.b, save(held.Token, "theft", remote.Save{})), 403, "not_locked_by_user")
+	h.refused(h.send(h.b, save(held.Token, "steal", remote.Save{})), 403, "not_locked_by_user")
 	h.release(h.a, lock(), held)
 	next := h.granted(h.b, lock())
 	require.Equal(h, 200, h.send(h.b, save(next.Token, "next", remote.Save{Draft: "d", Number: 1, Order: 1})).Status)

@@ -160,9 +160,9 @@ func TestRequestReplacesOnlyTheLeaseThatItNames(t *testing.T) {
 	require.NoError(t, err, "the third tab has lost nothing")
 
 	// A request cannot end another owner's lease by its token.
-	theft := exact("two", at("p"))
-	theft.Holder, theft.Replace = eve, []int64{third.Token}
-	_, err = table.Acquire(t.Context(), theft)
+	steal := exact("two", at("p"))
+	steal.Holder, steal.Replace = eve, []int64{third.Token}
+	_, err = table.Acquire(t.Context(), steal)
 	var denied *locks.DeniedError
 	require.ErrorAs(t, err, &denied)
 	_, err = table.Renew(t.Context(), third.ID, bob.ID)

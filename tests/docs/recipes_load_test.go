@@ -26,7 +26,7 @@ func TestRecipeSavesAfterUnreadableContent(t *testing.T) {
 	for _, script := range []string{"tiptap.js", "excalidraw.js"} {
 		t.Run(script, func(t *testing.T) {
 			k := set(t, recipeOf(t, script), parts)
-			former := k.thief(t, "foreign")
+			former := k.stealer(t, "foreign")
 			former.MustEval("const other = await hf.initAutoSave(() => 'no JSON'); other.markDirty(); await other.flushNow()", nil)
 			leaves(former)
 			tab := k.open(t, local("foreign"))

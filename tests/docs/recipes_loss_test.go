@@ -128,26 +128,26 @@ func assertLeft(t *testing.T, next *browser.Tab, word string) {
 	leaves(next)
 }
 
-// thief opens a page without an editor that can steal the lock.
-func (k table) thief(t *testing.T, root string) *browser.Tab {
+// stealer opens a page without an editor that can steal the lock.
+func (k table) stealer(t *testing.T, root string) *browser.Tab {
 	t.Helper()
-	thief := k.Open(t, k.URL("/blank"))
-	thief.MustEval("const {openHoldfast} = await import('/holdfast-itself.js'); globalThis.hf = await openHoldfast({root: '"+root+"'}); null", nil)
-	return thief
+	stealer := k.Open(t, k.URL("/blank"))
+	stealer.MustEval("const {openHoldfast} = await import('/holdfast-itself.js'); globalThis.hf = await openHoldfast({root: '"+root+"'}); null", nil)
+	return stealer
 }
 
 const steal = "globalThis.lease = await hf.acquireProjectLock({steal: true}); "
 
-// robbed opens a page with saved text, types a word into it, and steals the lock of the page.
-func (k table) robbed(t *testing.T, root, word string) (tab, thief *browser.Tab) {
+// stolenPage opens a page with saved text, types a word into it, and steals the lock of the page.
+func (k table) stolenPage(t *testing.T, root, word string) (tab, stealer *browser.Tab) {
 	t.Helper()
 	tab = k.write(t, local(root), "before, ")
 	tab.MustEval("await autosave.flushNow(); null", nil)
 	k.typed(tab, word)
-	thief = k.thief(t, root)
-	thief.MustEval(steal+"null", nil)
+	stealer = k.stealer(t, root)
+	stealer.MustEval(steal+"null", nil)
 	shows(tab, lost)
-	return tab, thief
+	return tab, stealer
 }
 
 // leaves ends a page in an orderly way.
@@ -240,11 +240,11 @@ func handOver(t *testing.T, k table, end endings.Ending, root, word string) {
 
 // lockStolen ends a page that lost the lock. It is opened again while another page still holds the lock.
 func lockStolen(t *testing.T, k table, end endings.Ending, root, word string) {
-	tab, thief := k.robbed(t, root, word)
+	tab, stealer := k.stolenPage(t, root, word)
 	end.EndAfter(t, k.Browser, tab, word)
 	next := k.again(t, tab, end, local(root))
 	next.WaitFor("document.querySelector('#drafts').textContent.includes('"+word+"')", browser.Limit)
-	leaves(thief)
+	leaves(stealer)
 	endings.AssertFound(t, next, word, "content")
 	next.WaitFor("shown().includes('"+word+"') && document.querySelector('#drafts').childElementCount === 0", browser.Limit)
 	leaves(next)
@@ -252,8 +252,8 @@ func lockStolen(t *testing.T, k table, end endings.Ending, root, word string) {
 
 // lockBack returns the lock to a page that lost it.
 func lockBack(t *testing.T, k table, _ endings.Ending, root, word string) {
-	tab, thief := k.robbed(t, root, word)
-	leaves(thief)
+	tab, stealer := k.stolenPage(t, root, word)
+	leaves(stealer)
 	shows(tab, "You edit.")
 	k.typed(tab, " and more")
 	tab.MustEval("await autosave.flushNow(); null", nil)
@@ -272,7 +272,7 @@ func conflict(t *testing.T, k table, end endings.Ending, root, word string) {
 	}
 	tab.MustEval("await autosave.flushNow(); null", nil)
 	k.typed(tab, word)
-	other := k.thief(t, root)
+	other := k.stealer(t, root)
 	other.MustEval("globalThis.other = await hf.initAutoSave(() => "+strconv.Quote(k.theirs)+"); null", nil)
 	tab.Suspend() // so that the draft is found after the other page has saved
 	other.MustEval("await other.requestEdit({force: true, graceMs: 100}); other.markDirty(); await other.flushNow(); null", nil)

@@ -68,7 +68,7 @@ func testYjsConflict(t *testing.T, k table) {
 	k.typed(tab, "mine")
 	k.WaitStored(t, "mine", browser.Limit)
 
-	other := k.thief(t, "conflict")
+	other := k.stealer(t, "conflict")
 	other.MustEval("globalThis.other = await hf.initAutoSave(() => new Uint8Array("+string(theirs)+")); null", nil)
 	tab.Suspend()
 	other.MustEval("await other.requestEdit({force: true, graceMs: 100}); other.markDirty(); await other.flushNow(); null", nil)

@@ -135,7 +135,7 @@ func TestAutoSaveHandoversWhileTyping(t *testing.T) {
 
 // The editor freezes, its lock is stolen, and it resumes. It is offered its unsaved text, and none of that text
 // replaces the other page's save.
-func TestAutoSaveFrozenAndRobbed(t *testing.T) {
+func TestAutoSaveFrozenAndStolen(t *testing.T) {
 	t.Parallel()
 	rounds := rounds(t, 6, 200)
 	w := open(t, quick)

@@ -89,7 +89,7 @@ func TestPageFromBeforeTheClearKeepsWhatItAcquiresAfterwards(t *testing.T) {
 }
 
 // A page from before the clear asks who holds the project: it sees the holder from after the clear, and does not take it for dead.
-func TestPageFromBeforeTheClearRobsNobodyByAQuestion(t *testing.T) {
+func TestPageFromBeforeTheClearStealsNothingByAQuestion(t *testing.T) {
 	t.Parallel()
 	afterUse(t, func(t *testing.T, former, later *browser.Tab) {
 		later.MustEval(acquires, nil)

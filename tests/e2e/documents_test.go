@@ -154,7 +154,7 @@ func TestOptionsThatNoDocumentHas(t *testing.T) {
 }
 
 // A page that requests a document also asks the pages that edit documents above and below it. A busy page is not
-// robbed before its time is over.
+// stolen before its time is over.
 func TestRequestEditAsksAroundAndBelow(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

@@ -23,26 +23,26 @@ func quiet(t *testing.T, tabs ...*browser.Tab) {
 	}
 }
 
-// A lock of a place that was stolen before the runtime ran admits nobody: its executor runs after the thief's.
+// A lock of a place that was stolen before the runtime ran admits nobody: its executor runs after the stealer's.
 func TestEarlyStolenPlaceAdmitsNobody(t *testing.T) {
 	t.Parallel()
 	n, w := troubledNetwork(t)
 	eachHost(t, func(t *testing.T, host string) {
 		root := "early stolen place " + host
 		later, arrive := n.gated(named(host, root, "Ann"))
-		tab, thief := w.earlyTab(t, later), w.earlyTab(t, named(host, root, "Eve"))
-		thief.MustEval("await hf.ready; null", nil)
+		tab, stealer := w.earlyTab(t, later), w.earlyTab(t, named(host, root, "Eve"))
+		stealer.MustEval("await hf.ready; null", nil)
 		tab.MustEval("globalThis.ran = 0; globalThis.got = hf.withProjectLock(({token}) => { ran = token }, {path: ['a']}); null", nil)
 		tab.WaitFor("(await locks()).held === 2", browser.Limit)
-		thief.MustEval("lease = await hf.acquireProjectLock({path: ['a'], steal: true}); null", nil)
+		stealer.MustEval("lease = await hf.acquireProjectLock({path: ['a'], steal: true}); null", nil)
 		arrive()
 		tab.MustEval("await hf.ready; null", nil)
 		tab.WaitFor("globalThis.ran > 0 || (await locks()).pending === 1", browser.Limit)
-		assert.Equal(t, 0, browser.Get[int](tab, "ran"), "the thief still holds it")
-		thief.MustEval("await lease.release(); null", nil)
+		assert.Equal(t, 0, browser.Get[int](tab, "ran"), "the stealer still holds it")
+		stealer.MustEval("await lease.release(); null", nil)
 		tab.MustEval("await failure(got); null", nil)
-		assert.Greater(t, browser.Get[float64](tab, "ran"), browser.Get[float64](thief, "lease.token"))
-		quiet(t, tab, thief)
+		assert.Greater(t, browser.Get[float64](tab, "ran"), browser.Get[float64](stealer, "lease.token"))
+		quiet(t, tab, stealer)
 	})
 }
 
@@ -104,7 +104,7 @@ func TestEarlyGrantIsStolenDuringItsRelease(t *testing.T) {
 		const {request} = LockManager.prototype
 		LockManager.prototype.request = function (...args) {
 			const ended = request.apply(this, args)
-			ended.catch(({message}) => { globalThis.robbed = /steal/.test(message) })
+			ended.catch(({message}) => { globalThis.stolen = /steal/.test(message) })
 			return ended
 		}
 		globalThis.late = []
@@ -115,8 +115,8 @@ func TestEarlyGrantIsStolenDuringItsRelease(t *testing.T) {
 		}})
 		null`, nil)
 	tab.MustEval("await start("+later+"); null", nil)
-	thief := w.earlyTab(t, named("worker", root, "Eve"))
-	thief.MustEval("await hf.ready; null", nil)
+	stealer := w.earlyTab(t, named("worker", root, "Eve"))
+	stealer.MustEval("await hf.ready; null", nil)
 	tab.MustEval(early, nil)
 	tab.MustEval("edits(); null", nil)
 	tab.WaitFor("told.includes('editable')", browser.Limit)
@@ -124,12 +124,12 @@ func TestEarlyGrantIsStolenDuringItsRelease(t *testing.T) {
 	tab.WaitFor("autosave.lease", browser.Limit)
 	tab.MustEval("autosave.dispose(); null", nil)
 	tab.WaitFor("late.length === 1", browser.Limit)
-	thief.MustEval("await navigator.locks.request('holdfast:"+root+"', {steal: true}, () => {}); null", nil)
-	tab.WaitFor("globalThis.robbed", browser.Limit)
+	stealer.MustEval("await navigator.locks.request('holdfast:"+root+"', {steal: true}, () => {}); null", nil)
+	tab.WaitFor("globalThis.stolen", browser.Limit)
 	tab.MustEval("late.forEach(run => run()); late = undefined; null", nil)
 	f := browser.Get[event](tab, "await failure(hf.acquireProjectLock({timeoutMs: 5000}))")
 	assert.Nil(t, f["code"], "%v", f["message"])
-	quiet(t, tab, thief)
+	quiet(t, tab, stealer)
 }
 
 // An AutoSave that is refused leaves no lock behind.
@@ -246,9 +246,9 @@ const busyWhileLending = `
 	}
 	null`
 
-// A thief comes while the page is too busy to notice. The lease of the page never has a higher token than the thief's
-// while the thief holds the lock.
-func TestEarlyBusyPageIsRobbed(t *testing.T) {
+// A stealer comes while the page is too busy to notice. The lease of the page never has a higher token than the stealer's
+// while the stealer holds the lock.
+func TestEarlyBusyPageLosesItsLockToASteal(t *testing.T) {
 	t.Parallel()
 	n, w := troubledNetwork(t)
 	for _, path := range []string{"[]", "['a']"} {
@@ -266,8 +266,8 @@ func TestEarlyBusyPageIsRobbed(t *testing.T) {
 		})
 		tab.MustEval(busyWhileLending, nil)
 		tab.MustEval("await start("+later+"); null", nil)
-		thief := w.earlyTab(t, named("worker", root, "Eve"))
-		thief.MustEval("await hf.ready; null", nil)
+		stealer := w.earlyTab(t, named("worker", root, "Eve"))
+		stealer.MustEval("await hf.ready; null", nil)
 		tab.MustEval("globalThis.granted = []; hf.subscribe(({type, lease, at}) => { if (type === 'lock:acquired') granted.push([lease.token, lease.acquiredAt]) }); globalThis.got = hf.acquireProjectLock({path: "+path+"}); null", nil)
 		tab.WaitFor("(await locks()).held > 0", browser.Limit)
 		arrive()
@@ -276,18 +276,18 @@ func TestEarlyBusyPageIsRobbed(t *testing.T) {
 		case <-time.After(browser.Limit):
 			require.Fail(t, "the page does not lend its lock")
 		}
-		thief.MustEval("lease = await hf.acquireProjectLock({path: "+path+", steal: true}); globalThis.lost = ''; lease.signal.addEventListener('abort', () => { lost = lease.signal.reason?.code }); null", nil)
+		stealer.MustEval("lease = await hf.acquireProjectLock({path: "+path+", steal: true}); globalThis.lost = ''; lease.signal.addEventListener('abort', () => { lost = lease.signal.reason?.code }); null", nil)
 		close(stolen)
 		tab.WaitFor("busied", browser.Limit)
 		tab.MustEval("await hf.inspect(); null", nil) // the worker has handled the loan, and its events are here
-		token := browser.Get[float64](thief, "lease.token")
-		assert.Equal(t, "", browser.Get[string](thief, "lost"))
+		token := browser.Get[float64](stealer, "lease.token")
+		assert.Equal(t, "", browser.Get[string](stealer, "lost"))
 		for _, one := range browser.Get[[][]float64](tab, "granted") {
-			assert.Less(t, one[0], token, "path %s: a lease was granted while the thief held the lock", path)
+			assert.Less(t, one[0], token, "path %s: a lease was granted while the stealer held the lock", path)
 		}
-		thief.MustEval("await lease.release(); null", nil)
+		stealer.MustEval("await lease.release(); null", nil)
 		tab.MustEval("await failure(got); null", nil)
-		quiet(t, tab, thief)
+		quiet(t, tab, stealer)
 	}
 }
 

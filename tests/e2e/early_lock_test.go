@@ -100,27 +100,27 @@ func TestEarlyGrantIsLost(t *testing.T) {
 	eachHost(t, func(t *testing.T, host string) {
 		root := "early lost " + host
 		later, arrive := n.gated(named(host, root, "Ann"))
-		tab, thief := w.earlyTab(t, later), w.earlyTab(t, named(host, root, "Eve"))
+		tab, stealer := w.earlyTab(t, later), w.earlyTab(t, named(host, root, "Eve"))
 		tab.MustEval("globalThis.got = hf.acquireProjectLock(); null", nil)
 		tab.WaitFor("(await locks()).held === 1", browser.Limit)
 		arrive()
 		tab.MustEval("lease = await got; null", nil)
-		thief.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
+		stealer.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
 		tab.WaitFor("lease.signal.aborted", browser.Limit)
 		assert.Equal(t, "lease-lost", browser.Get[string](tab, "lease.signal.reason.code"))
-		thief.MustEval("await lease.release(); null", nil)
+		stealer.MustEval("await lease.release(); null", nil)
 
 		// Stolen before the runtime ran: the acquisition waits in the queue.
 		again, arriveAgain := n.gated(named(host, root, "Ann"))
 		waits := w.earlyTab(t, again)
 		waits.MustEval("globalThis.got = hf.acquireProjectLock(); null", nil)
 		waits.WaitFor("(await locks()).held === 1", browser.Limit)
-		thief.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
+		stealer.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
 		arriveAgain()
-		thief.WaitFor("(await locks()).pending === 1", browser.Limit)
-		thief.MustEval("await lease.release(); null", nil)
+		stealer.WaitFor("(await locks()).pending === 1", browser.Limit)
+		stealer.MustEval("await lease.release(); null", nil)
 		waits.MustEval("await (await got).release(); await hf.close(); null", nil)
-		for _, tab := range []*browser.Tab{tab, thief, waits} {
+		for _, tab := range []*browser.Tab{tab, stealer, waits} {
 			tab.MustEval("await hf.close(); null", nil)
 			assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
 			tab.Close()

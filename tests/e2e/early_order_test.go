@@ -195,7 +195,7 @@ func TestReadonlyFunctionThrows(t *testing.T) {
 	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
 		root := "onReadonly throws " + host
-		tab, thief := w.earlyTab(t, named(host, root, "Ann")), w.earlyTab(t, named(host, root, "Eve"))
+		tab, stealer := w.earlyTab(t, named(host, root, "Ann")), w.earlyTab(t, named(host, root, "Eve"))
 		tab.MustEval(`
 			globalThis.expected = true
 			globalThis.after = []
@@ -206,14 +206,14 @@ func TestReadonlyFunctionThrows(t *testing.T) {
 			null`, nil)
 		tab.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
 		tab.MustEval("type('mine'); await autosave.flushNow(); null", nil)
-		thief.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
+		stealer.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
 		tab.WaitFor("told.includes('readonly')", browser.Limit)
 		assert.Equal(t, []bool{true}, browser.Get[[]bool](tab, "after"), "it is read-only in the task after")
-		thief.MustEval("await lease.release(); null", nil)
+		stealer.MustEval("await lease.release(); null", nil)
 		tab.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
 		assert.Equal(t, []string{"bad onReadonly"}, browser.Get[[]string](tab, "uncaught.map(one => one.replace('Uncaught Error: ', ''))"))
 		tab.MustEval("uncaught.length = 0; null", nil)
-		quiet(t, tab, thief)
+		quiet(t, tab, stealer)
 	})
 }
 

@@ -86,8 +86,8 @@ const compare = async locks => {
     let stolen
     const granted = new Promise(done => { stolen = request('t', () => { done(); return new Promise(() => {}) }) })
     await granted
-    const thief = await request('t', {steal: true}, lock => lock.mode)
-    return thief + ' ' + await stolen.catch(said)
+    const stealer = await request('t', {steal: true}, lock => lock.mode)
+    return stealer + ' ' + await stolen.catch(said)
   })
   await note('stolen, and the callback fails at once', async () => {
     let fail, stolen

@@ -53,7 +53,7 @@ func TestSleepPastTTL(t *testing.T) {
 					}
 					other.WaitFor(fmt.Sprintf("now() > %f + 3300", asleep), browser.Limit)
 					if steal {
-						assert.True(t, browser.Get[bool](other, "lease === undefined && (await locks()).pending === 1"), "the thief is awake")
+						assert.True(t, browser.Get[bool](other, "lease === undefined && (await locks()).pending === 1"), "the stealer is awake")
 					} else { // it does not answer
 						other.WaitFor("lease", browser.Limit)
 					}

@@ -15,14 +15,14 @@ func TestStolen(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
-		holder, thief := w.tab(t, at(host, "stolen-"+host)), w.tab(t, at(host, "stolen-"+host))
+		holder, stealer := w.tab(t, at(host, "stolen-"+host)), w.tab(t, at(host, "stolen-"+host))
 		holder.MustEval(`
 			const readonly = [], aborts = []
 			lease = await hf.acquireProjectLock({heartbeatIntervalMs: 250, ttlMs: 5000, onReadonly: e => readonly.push(e.reason)})
 			lease.signal.addEventListener('abort', () => aborts.push(types().at(-1)))`, nil)
-		thief.MustEval("lease = await hf.acquireProjectLock({steal: true, heartbeatIntervalMs: 250, ttlMs: 5000})", nil)
+		stealer.MustEval("lease = await hf.acquireProjectLock({steal: true, heartbeatIntervalMs: 250, ttlMs: 5000})", nil)
 		holder.WaitFor("readonly.length > 0", browser.Limit)
-		thief.WaitFor("count('renewed') >= 5", browser.Limit) // five heartbeats: events that came twice have arrived
+		stealer.WaitFor("count('renewed') >= 5", browser.Limit) // five heartbeats: events that came twice have arrived
 
 		events := told(t, holder)
 		oneLease(t, events)
@@ -41,20 +41,20 @@ func TestStolen(t *testing.T) {
 		require.Len(t, aborts, 1)
 		assert.NotEqual(t, "error", aborts[0], "the signal aborts before anybody is told")
 
-		events = undelayed(told(t, thief))
+		events = undelayed(told(t, stealer))
 		assert.Equal(t, []string{"attempt", "acquired", "renew-scheduled", "renewed"}, kinds(events)[:4])
 		assert.Empty(t, only(events, "error"))
-		assert.Greater(t, browser.Get[int64](thief, "lease.token"), browser.Get[int64](holder, "lease.token"))
+		assert.Greater(t, browser.Get[int64](stealer, "lease.token"), browser.Get[int64](holder, "lease.token"))
 
 		// Actions of the former holder do not harm the new one.
 		assert.Equal(t, "lease-lost", browser.Get[event](holder, "await failure(hf.renewProjectLock(lease))")["code"])
 		holder.MustEval("await lease.release()", nil)
-		assert.Equal(t, 1, browser.Get[int](thief, "(await locks()).held"))
-		assert.False(t, browser.Get[bool](thief, "lease.signal.aborted"))
-		thief.MustEval("await lease.release()", nil)
-		free(thief)
+		assert.Equal(t, 1, browser.Get[int](stealer, "(await locks()).held"))
+		assert.False(t, browser.Get[bool](stealer, "lease.signal.aborted"))
+		stealer.MustEval("await lease.release()", nil)
+		free(stealer)
 		holder.Quiet()
-		thief.Quiet()
+		stealer.Quiet()
 	})
 }
 
@@ -63,7 +63,7 @@ func TestStolenFromExecutor(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
-		holder, thief := w.tab(t, at(host, "executor-"+host)), w.tab(t, at(host, "executor-"+host))
+		holder, stealer := w.tab(t, at(host, "executor-"+host)), w.tab(t, at(host, "executor-"+host))
 		holder.MustEval(`
 			result = failure(hf.withProjectLock(l => new Promise(done => {
 				lease = l
@@ -71,7 +71,7 @@ func TestStolenFromExecutor(t *testing.T) {
 			})))
 			1`, nil)
 		holder.WaitFor("lease", browser.Limit)
-		thief.MustEval("await (await hf.acquireProjectLock({steal: true})).release()", nil)
+		stealer.MustEval("await (await hf.acquireProjectLock({steal: true})).release()", nil)
 		assert.Equal(t, "lease-lost", browser.Get[event](holder, "await result")["code"])
 		assert.Equal(t, 1, browser.Get[int](holder, "count('readonly-entered')"))
 		free(holder)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const robbed = "autosave.readOnly && heard('readonly').length === 1"
+const stolen = "autosave.readOnly && heard('readonly').length === 1"
 
 // A page that ends during its handover still has unsaved text. The page that asked gets the text, however it becomes
 // the editor.
@@ -28,26 +28,26 @@ func leaveDuringHandover(s *series) {
 	})
 }
 
-// robbedPage opens a page that lost the lock after a word was typed, and the page that stole the lock.
-func (s *Scene) robbedPage(word string) (ann, ben *page) {
+// stolenPage opens a page that lost the lock after a word was typed, and the page that stole the lock.
+func (s *Scene) stolenPage(word string) (ann, ben *page) {
 	s.Helper()
 	ann, ben = s.edits("Ann", Unsaved), s.open(s.project("Ben"))
 	ann.do("type('saved'); await autosave.flushNow(); type('" + word + "')")
-	ben.do("globalThis.thief = await hf.acquireProjectLock({steal: true})")
-	ann.wait(robbed)
+	ben.do("globalThis.stealer = await hf.acquireProjectLock({steal: true})")
+	ann.wait(stolen)
 	return ann, ben
 }
 
-// A page that lost the lock has its text as a draft. The next page shows the draft while the thief still holds the
+// A page that lost the lock has its text as a draft. The next page shows the draft while the stealer still holds the
 // lock.
 func stolenLock(s *series) {
 	s.ends(func(s *Scene, end Ending) {
 		word := Word()
-		ann, ben := s.robbedPage(word)
+		ann, ben := s.stolenPage(word)
 		s.ends(ann, end, word)
 		next := s.edits("Ann", Unsaved)
 		next.wait("await places('" + word + "') === 'draft'")
-		ben.do("await thief.release()")
+		ben.do("await stealer.release()")
 		s.found(next, word, "content")
 		next.do("await hf.close()")
 	})
@@ -57,7 +57,7 @@ func stolenLock(s *series) {
 func anotherText(s *series) {
 	s.ends(func(s *Scene, end Ending) {
 		word := Word()
-		ann, ben := s.robbedPage(word)
+		ann, ben := s.stolenPage(word)
 		ann.do("text = await current()")
 		s.ends(ann, end, word)
 		ben.do("await hf.close()")
@@ -65,7 +65,7 @@ func anotherText(s *series) {
 	})
 	s.rounds(1, 20, func(s *Scene) {
 		word := Word()
-		ann, ben := s.robbedPage(word)
+		ann, ben := s.stolenPage(word)
 		ann.do("text = await current()")
 		ben.do("await hf.close()")
 		ann.wait("!autosave.readOnly")
@@ -112,7 +112,7 @@ func expiredLease(s *series) {
 		ben.wait("!autosave.readOnly")
 		ben.do("type('theirs'); await autosave.flushNow()")
 		require.NoError(s, ann.Suspend(false))
-		ann.wait(robbed)
+		ann.wait(stolen)
 		require.NoError(s, ann.End(All[s.round%2])) // reloaded, or closed
 		ben.wait("await places('" + word + "') !== 'nowhere'")
 		ben.do("await hf.close()")

@@ -33,7 +33,7 @@ func (s *Scene) cutOff(end Ending, expired bool) {
 	s.Cut(true)
 	ann.do("type(', " + first + "')")
 	if expired {
-		require.NoError(s, ann.Wait(robbed, 2*browser.Limit))
+		require.NoError(s, ann.Wait(stolen, 2*browser.Limit))
 		ann.wait("await drafted('" + first + "')")
 	} else {
 		ann.do("type(', " + second + "')")
@@ -67,7 +67,7 @@ func bothSidesChanged(s *series) {
 		ann.do("type('before'); await autosave.flushNow()")
 		s.Cut(true)
 		ann.do("type(', " + mine + "')")
-		require.NoError(s, ann.Wait(robbed, 2*browser.Limit))
+		require.NoError(s, ann.Wait(stolen, 2*browser.Limit))
 		s.ends(ann, All[s.round%len(All)], mine)
 		s.Cut(false)
 		elsewhere := *s

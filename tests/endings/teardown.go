@@ -91,7 +91,7 @@ func (s *Scene) teardown(c tear) {
 		ann.do("await answer; await failure(hf.close())")
 	case "read-only":
 		ben := s.open(s.project("Ben"))
-		ben.do("globalThis.thief = await hf.acquireProjectLock({steal: true})")
+		ben.do("globalThis.stealer = await hf.acquireProjectLock({steal: true})")
 		ann.wait("autosave.readOnly")
 		ann.do(attack)
 		got := get[map[string]any](ann, "await answer")

@@ -94,21 +94,21 @@ func testRefusals(s *stage) {
 
 // A client that steals gets the lock at once, and the former holder receives exactly one event.
 func testSteal(s *stage) {
-	holder, thief := s.open(), s.open()
+	holder, stealer := s.open(), s.open()
 	holder.do(`globalThis.readonly = []
 		lease = await hf.acquireProjectLock({heartbeatIntervalMs: 100, ttlMs: 20_000, onReadonly: e => readonly.push(e.reason)})`)
-	thief.do("lease = await hf.acquireProjectLock({steal: true, heartbeatIntervalMs: 100, ttlMs: 20_000})")
+	stealer.do("lease = await hf.acquireProjectLock({steal: true, heartbeatIntervalMs: 100, ttlMs: 20_000})")
 	holder.wait("readonly.length > 0")
-	thief.wait("count('renewed') >= 3") // an event that came twice has arrived by then
+	stealer.wait("count('renewed') >= 3") // an event that came twice has arrived by then
 	assert.Equal(s, []string{"error", "readonly-entered"}, get[[]string](holder, "types().slice(-2)"))
 	assert.Equal(s, "lease-lost", get[string](holder, "events.at(-2).error.code"))
 	assert.Equal(s, []string{"lease-lost"}, get[[]string](holder, "readonly"))
 	assert.Equal(s, 1, get[int](holder, "count('readonly-entered')"))
 	assert.Equal(s, "lease-lost", get[string](holder, "lease.signal.reason.code"))
-	assert.Greater(s, get[int64](thief, "lease.token"), get[int64](holder, "lease.token"))
+	assert.Greater(s, get[int64](stealer, "lease.token"), get[int64](holder, "lease.token"))
 	holder.do("await lease.release()")
-	assert.Equal(s, 1, get[int](thief, "(await locks('"+s.root+"')).held"), "the former holder changes nothing")
-	assert.False(s, get[bool](thief, "lease.signal.aborted"))
+	assert.Equal(s, 1, get[int](stealer, "(await locks('"+s.root+"')).held"), "the former holder changes nothing")
+	assert.False(s, get[bool](stealer, "lease.signal.aborted"))
 }
 
 func testWith(s *stage) {

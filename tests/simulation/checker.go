@@ -188,7 +188,7 @@ func (c *checker) woken(t *tab) {
 // rising checks that the token is higher than the tokens of all earlier leases that the lease excludes.
 func (c *checker) rising(b *belief) {
 	if b.tab.at.stolenSince(time.Now().Add(-notice)) {
-		return // a victim that does not know yet may have received a token after the thief
+		return // a victim that does not know yet may have received a token after the stealer
 	}
 	if b.tab.at.clock.wasSetBack() && (!b.recorded || b.tab.at.faults.failedSince(c.w.began)) {
 		return // without a record, tokens come from the clock
@@ -255,7 +255,7 @@ func (c *checker) ended(b *belief) {
 	case passed, b.tab.gone(), sleeps > b.sleeps, at.disturbedSince(window, b.remote):
 	case errors.Is(err, lock.ErrLost) && at.stolenSince(b.since.Add(-notice)):
 	default:
-		c.w.found("robbed", "%s lost its lease for no reason: %v", b, err)
+		c.w.found("lost", "%s lost its lease for no reason: %v", b, err)
 	}
 }
 

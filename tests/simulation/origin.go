@@ -32,7 +32,7 @@ type origin struct {
 
 	mu    sync.Mutex
 	tabs  []*tab
-	theft time.Time // the last time that a lock was stolen
+	steal time.Time // the last time that a lock was stolen
 	death time.Time // the last time that a tab ended
 }
 
@@ -92,14 +92,14 @@ func (o *origin) backend(t *tab, file bool) lock.Backend {
 func (o *origin) stolen() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.theft = time.Now()
+	o.steal = time.Now()
 }
 
 // stolenSince reports whether a lock was stolen since a moment.
 func (o *origin) stolenSince(t time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return !o.theft.Before(t)
+	return !o.steal.Before(t)
 }
 
 // disturbedSince reports whether something happened since a moment that can cost a lease: a clock was set, storage
@@ -175,7 +175,7 @@ func (o *origin) frozen() map[string]bool {
 
 // expireFiles takes the lock over the file from frozen tabs whose record has expired, as waiters do. It also does so
 // for a tab without a record that has lost the Web Lock. The real file keeps such a tab's entry until the tab
-// resumes. That needs a thief that uses only Web Locks beside tabs that use a file.
+// resumes. That needs a stealer that uses only Web Locks beside tabs that use a file.
 func (o *origin) expireFiles() {
 	holds := o.holders()
 	for _, t := range o.others(nil) {

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// A lease may run out while its heartbeat waits for the store. That is no robbery, so the checker has to know already.
+// A lease may run out while its heartbeat waits for the store. That is no steal, so the checker has to know already.
 // A heartbeat that the store delivers late extends its lease late, so the checker looks for leftovers after it.
 func TestAServiceIsIllWhileItsStoreStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 )
 
 // leaseTable is the file with the records of an origin. It keeps several records side by side, like the real file:
-// those of shared leases, and of robbed holders that do not know yet.
+// those of shared leases, and of holders whose lock was stolen and that do not know yet.
 type leaseTable struct {
 	mu    sync.Mutex
 	token int64

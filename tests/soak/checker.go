@@ -146,7 +146,7 @@ func (c *checker) asked(now time.Duration, m message, domain string) {
 	}
 	c.count["leases asked for"]++
 	if m.Steal {
-		c.count["thefts"]++
+		c.count["steals"]++
 	}
 	c.ledger.ask(now, m.Client, request{Domain: domain, Places: m.Places, Slots: m.Slots, Steal: m.Steal})
 }

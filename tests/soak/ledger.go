@@ -75,7 +75,7 @@ type ledger struct {
 	waiting map[string]*stay // requests without a result, by client
 	inside  map[string]*stay
 	stays   []*stay // the recent ones
-	thefts  []theft
+	steals  []steal
 	highest map[string]mark          // by domain and resource: the highest token since the clock was set back,
 	counted map[string]mark          // and the highest one that was counted in a record
 	skewed  map[string]time.Duration // by prefix of clients: the time when their clock was last set
@@ -86,8 +86,8 @@ type ledger struct {
 	violations      []string
 }
 
-// theft is a request to steal, which takes effect at some moment before its end.
-type theft struct {
+// steal is a request to steal, which takes effect at some moment before its end.
+type steal struct {
 	request
 	client string
 	end    time.Duration // 0 while it is open
@@ -113,7 +113,7 @@ func (l *ledger) ask(now time.Duration, client string, r request) {
 	if !r.Steal {
 		return
 	}
-	l.thefts = append(l.thefts, theft{request: r, client: client})
+	l.steals = append(l.steals, steal{request: r, client: client})
 	for _, s := range l.inside {
 		if s.excludes(r, -1, -1) {
 			s.excused = true
@@ -132,11 +132,11 @@ func (l *ledger) granted(now time.Duration, client, resource string, token int64
 	l.grants++
 	l.waited(now, s)
 	s.resource, s.token, s.slot, s.from, s.until, s.answered = resource, token, slot, now, now, now
-	l.closeThefts(client, now, token)
-	l.thefts = slices.DeleteFunc(l.thefts, func(t theft) bool { return t.end != 0 && t.end+landing < now })
-	for _, t := range l.thefts {
-		robbed := t.end >= s.asked && t.token > s.token // before it could report the grant
-		s.excused = s.excused || (t.end == 0 || t.end > now || robbed) && t.excludes(s.request, -1, -1)
+	l.closeSteals(client, now, token)
+	l.steals = slices.DeleteFunc(l.steals, func(t steal) bool { return t.end != 0 && t.end+landing < now })
+	for _, t := range l.steals {
+		stolen := t.end >= s.asked && t.token > s.token // before it could report the grant
+		s.excused = s.excused || (t.end == 0 || t.end > now || stolen) && t.excludes(s.request, -1, -1)
 	}
 	s.excused = s.excused || l.skewedWithin(settling, now, client)
 	if s.Slots > 1 && (slot < 0 || slot >= s.Slots) {
@@ -200,7 +200,7 @@ func (l *ledger) left(now time.Duration, client string, left time.Duration) {
 // failed is called by a client whose request was not granted.
 func (l *ledger) failed(now time.Duration, client string) {
 	delete(l.waiting, client)
-	l.closeThefts(client, now+landing, 0)
+	l.closeSteals(client, now+landing, 0)
 }
 
 // ended is called before the clients with a prefix are killed.
@@ -254,10 +254,10 @@ func (l *ledger) end(client string, now time.Duration) {
 	}
 }
 
-func (l *ledger) closeThefts(client string, at time.Duration, token int64) {
-	for i, t := range l.thefts {
+func (l *ledger) closeSteals(client string, at time.Duration, token int64) {
+	for i, t := range l.steals {
 		if t.client == client && t.end == 0 {
-			l.thefts[i].end, l.thefts[i].token = at, token
+			l.steals[i].end, l.steals[i].token = at, token
 		}
 	}
 }

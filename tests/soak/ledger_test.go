@@ -56,19 +56,19 @@ func TestLedgerFindsTwoHoldersAtOnce(t *testing.T) {
 }
 
 // A holder whose lock was stolen before it could report its lease has the lower token.
-func TestRobbedBeforeItsReport(t *testing.T) {
+func TestStolenBeforeItsReport(t *testing.T) {
 	for name, c := range map[string]struct {
 		token int64
 		want  int
 	}{"lower": {1, 0}, "higher": {3, 1}} {
 		t.Run(name, func(t *testing.T) {
 			l := newLedger()
-			l.ask(1*second, "robbed", request{Domain: "d", Places: below})
-			l.ask(2*second, "thief", request{Domain: "d", Places: below, Steal: true})
-			l.granted(3*second, "thief", "r", 2, 0, true)
-			l.granted(4*second, "robbed", "r", c.token, 0, true)
-			l.confirm(5*second, "thief", 4*second)
-			l.confirm(5*second, "robbed", 4*second)
+			l.ask(1*second, "stolen", request{Domain: "d", Places: below})
+			l.ask(2*second, "stealer", request{Domain: "d", Places: below, Steal: true})
+			l.granted(3*second, "stealer", "r", 2, 0, true)
+			l.granted(4*second, "stolen", "r", c.token, 0, true)
+			l.confirm(5*second, "stealer", 4*second)
+			l.confirm(5*second, "stolen", 4*second)
 			assert.Len(t, l.violations, c.want)
 		})
 	}
@@ -79,7 +79,7 @@ func TestLedgerAcceptsOneHolderAfterTheOther(t *testing.T) {
 		"left":      func(l *ledger) { l.left(2*second, "a", second) },
 		"ended":     func(l *ledger) { l.ended(2*second, "a") },
 		"clock set": func(l *ledger) { l.skew(2*second, "a", "d") },
-		"stolen":    func(l *ledger) { l.ask(2*second, "thief", request{Domain: "d", Places: above, Steal: true}) },
+		"stolen":    func(l *ledger) { l.ask(2*second, "stealer", request{Domain: "d", Places: above, Steal: true}) },
 		"run out":   func(l *ledger) {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,9 +138,9 @@ func TestTokensRise(t *testing.T) {
 
 func TestStealByDeadClientMayStillTakeEffect(t *testing.T) {
 	l := newLedger()
-	l.ask(1*second, "thief", request{Domain: "d", Places: project, Steal: true})
-	l.ended(2*second, "thief")
-	take(l, 3*second, "robbed", 1, 4*second, project)
+	l.ask(1*second, "stealer", request{Domain: "d", Places: project, Steal: true})
+	l.ended(2*second, "stealer")
+	take(l, 3*second, "stolen", 1, 4*second, project)
 	take(l, 4*second, "next", 2, 4*second, project)
 	l.confirm(5*second, "next", 4*second)
 	assert.Empty(t, l.violations, "the steal may have taken effect")

@@ -120,7 +120,7 @@ type options struct {
 	ID       string         `json:"id"`
 	Open     map[string]any `json:"open"`
 	Wide     bool           `json:"wide"`   // all kinds of leases, not only of the project
-	Thefts   bool           `json:"thefts"` // some of them are stolen
+	Steals   bool           `json:"steals"` // some of them are stolen
 	Document string         `json:"document"`
 	Timing   map[string]any `json:"timing"`
 	Seed     uint32         `json:"seed"`
@@ -133,7 +133,7 @@ func (r *run) enter(tab int) {
 	machine := tab % machines
 	local, server := fmt.Sprintf(" of machine %d", machine), map[string]any{"url": r.site.address(machine, "")}
 	here, shared := documents(r.chapter())
-	r.begin(tab, "lease", "web-lock"+local, options{Open: map[string]any{"root": "web", "strategy": "web-lock"}, Wide: true, Thefts: true})
+	r.begin(tab, "lease", "web-lock"+local, options{Open: map[string]any{"root": "web", "strategy": "web-lock"}, Wide: true, Steals: true})
 	r.begin(tab, "lease", onServer, options{Open: map[string]any{"root": "leases", "server": server}})
 	r.worker(tab)
 	if r.random.IntN(2) == 0 {
@@ -155,7 +155,7 @@ func documents(chapter int) (here, shared string) {
 func (r *run) worker(tab int) {
 	r.checker.end(r.prefix(tab) + "worker.")
 	r.begin(tab, "worker", fmt.Sprintf("file-lock of machine %d", tab%machines),
-		options{Open: map[string]any{"root": "files", "strategy": "file-lock"}, Wide: true, Thefts: true})
+		options{Open: map[string]any{"root": "files", "strategy": "file-lock"}, Wide: true, Steals: true})
 }
 
 func (r *run) prefix(tab int) string { return fmt.Sprintf("m%d.t%d.", tab%machines, tab) }

@@ -23,7 +23,7 @@ export const asked = (): number => (clock.holdfast = Math.max(clock.holdfast! + 
  * Requests a lock from the first requester, then from the second, and holds both. So it also excludes pages that use only
  * the first. A release frees the first lock at once, so the order of requests is that of the first; the next holder
  * waits until the second lock is free too. When the first lock is stolen, the second is released although the callback
- * still runs. When the second alone is stolen, the request keeps the first: its thief has lost that one and takes effect late.
+ * still runs. When the second alone is stolen, the request keeps the first: its stealer has lost that one and takes effect late.
  */
 export const both = (first: Requester, second: Requester): Requester => async (request, signal, run) => {
   const lost = new AbortController();

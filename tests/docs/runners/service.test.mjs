@@ -81,7 +81,7 @@ for (const [end, told, count] of [["crash", "call-lost", [0, 2]], ["cache", 1, [
   });
 }
 
-test("a call that waits in a robbed tab is made once, although that tab wakes after its successor has begun", async () => {
+test("a call that waits in a tab whose lock was stolen is made once, although that tab wakes after its successor has begun", async () => {
   const ann = member(), ben = member();
   await until(ben.call("add", 0));
   ann.tab.suspend();

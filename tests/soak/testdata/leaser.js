@@ -29,7 +29,7 @@ function draw(random, wide) {
 }
 
 const lease = (options) =>
-  run(options, async ({ id, open, wide, thefts, timing, seed, fault }, tell) => {
+  run(options, async ({ id, open, wide, steals, timing, seed, fault }, tell) => {
     const random = generator(seed);
     const begin = async (root) => {
       const hf = await start(openHoldfast, { ...open, root, ownerName: id }, tell);
@@ -45,7 +45,7 @@ const lease = (options) =>
     const twin = fault ? await begin(`${open.root}-twin`) : undefined; // grants what somebody else holds
     for (;;) {
       const { places, slots = 0, ask } = draw(random, wide);
-      const steal = thefts && slots === 0 && places.length === 1 && !places[0].shared && random() < 0.05;
+      const steal = steals && slots === 0 && places.length === 1 && !places[0].shared && random() < 0.05;
       if ((await tell("ask", { places, slots, steal })).stop) break;
       const { hf, leases, degraded } = twin && random() < 0.3 ? twin : world;
       const limit = new AbortController();

@@ -72,7 +72,7 @@ class TestHoldfast implements Testing.TestHoldfast {
 
   constructor(now: number) {
     const world = this.#world = new World(now, program, runWorker);
-    const thief: Owner = { alive: true, suspended: false };
+    const stealer: Owner = { alive: true, suspended: false };
     this.faults = {
       expire: async (tab, ms = 120_000) => {
         tab.suspend();
@@ -83,7 +83,7 @@ class TestHoldfast implements Testing.TestHoldfast {
       steal: async (root = "project") => {
         let release = (): void => undefined;
         const held = new Promise<void>((done) => { release = done; });
-        void world.locks.request(thief, `holdfast:${root}`, { steal: true }, () => held);
+        void world.locks.request(stealer, `holdfast:${root}`, { steal: true }, () => held);
         await this.settle();
         return release;
       },

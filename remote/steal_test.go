@@ -17,7 +17,7 @@ import (
 
 // A tab that has stolen the lock of this machine, by force or from a frozen tab, lives while it waits for another
 // machine: the tabs that wait behind it steal nothing from it.
-func TestThiefThatWaitsForServerIsNotTakenOver(t *testing.T) {
+func TestStealerThatWaitsForServerIsNotTakenOver(t *testing.T) {
 	for name, forced := range map[string]bool{"by force": true, "from a frozen tab": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -25,9 +25,9 @@ func TestThiefThatWaitsForServerIsNotTakenOver(t *testing.T) {
 				if !forced {
 					h.freeze(t)
 				}
-				thief := patient
-				thief.Timeout, thief.Steal = 24*time.Hour, forced
-				first := h.open(t, "B", "b").begin(context.Background(), thief)
+				stealer := patient
+				stealer.Timeout, stealer.Steal = 24*time.Hour, forced
+				first := h.open(t, "B", "b").begin(context.Background(), stealer)
 				sleep(40 * time.Second)
 				second := h.open(t, "B", "c").begin(context.Background(), lock.AcquireOptions{Timeout: 24 * time.Hour, Backoff: patient.Backoff})
 				sleep(time.Minute)
@@ -40,25 +40,25 @@ func TestThiefThatWaitsForServerIsNotTakenOver(t *testing.T) {
 	}
 }
 
-// A place that is stolen from a living tab passes to the thief on the server, too, before the other machines that wait
+// A place that is stolen from a living tab passes to the stealer on the server, too, before the other machines that wait
 // for it.
-func TestStolenPlacePassesToTheThief(t *testing.T) {
+func TestStolenPlacePassesToTheStealer(t *testing.T) {
 	for name, opts := range map[string]lock.AcquireOptions{"document": {}, "place": at("x")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n, space := newInternet(), locktest.NewSpace()
 				n.delay = func(remote.Request) bool { time.Sleep(10 * time.Millisecond); return false }
-				victim, thief, other := open(t, n, space, "A", "a"), open(t, n, space, "A", "b"), open(t, n, locktest.NewSpace(), "B", "other")
-				robbed := victim.acquire(opts)
+				victim, stealer, other := open(t, n, space, "A", "a"), open(t, n, space, "A", "b"), open(t, n, locktest.NewSpace(), "B", "other")
+				stolen := victim.acquire(opts)
 				waiting := other.begin(context.Background(), waits(opts))
 				sleep(time.Second)
-				theft := waits(opts)
-				theft.Steal, theft.Timeout = true, time.Minute
-				lease, err := thief.Acquire(context.Background(), theft)
+				steal := waits(opts)
+				steal.Steal, steal.Timeout = true, time.Minute
+				lease, err := stealer.Acquire(context.Background(), steal)
 				require.NoError(t, err)
-				require.ErrorIs(t, robbed.Err(), lock.ErrLost)
-				assert.Empty(t, waiting, "it waits behind the thief")
-				thief.release(lease)
+				require.ErrorIs(t, stolen.Err(), lock.ErrLost)
+				assert.Empty(t, waiting, "it waits behind the stealer")
+				stealer.release(lease)
 				require.NoError(t, <-waiting)
 			})
 		})
@@ -67,7 +67,7 @@ func TestStolenPlacePassesToTheThief(t *testing.T) {
 
 // A tab steals the lock of this machine and gives up before the server hears of it. The lease of the tab that it stole from ends on the server
 // soon, so that another machine need not wait for its TTL.
-func TestThiefThatGivesUpLeavesNoLeaseOnTheServer(t *testing.T) {
+func TestStealerThatGivesUpLeavesNoLeaseOnTheServer(t *testing.T) {
 	for name, opts := range map[string]lock.AcquireOptions{"document": {}, "place": at("x")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -75,20 +75,20 @@ func TestThiefThatGivesUpLeavesNoLeaseOnTheServer(t *testing.T) {
 				var slow atomic.Bool
 				n.delay = func(r remote.Request) bool {
 					if slow.Load() && r.Method == "POST" {
-						time.Sleep(time.Second) // the thief gives up meanwhile
+						time.Sleep(time.Second) // the stealer gives up meanwhile
 					}
 					return false
 				}
-				victim, thief, other := open(t, n, space, "A", "a"), open(t, n, space, "A", "b"), open(t, n, locktest.NewSpace(), "B", "other")
-				robbed := victim.acquire(opts)
+				victim, stealer, other := open(t, n, space, "A", "a"), open(t, n, space, "A", "b"), open(t, n, locktest.NewSpace(), "B", "other")
+				stolen := victim.acquire(opts)
 				waiting := other.begin(context.Background(), waits(opts))
 				sleep(time.Second)
 				slow.Store(true)
-				theft := waits(opts)
-				theft.Steal, theft.Timeout = true, time.Millisecond
-				_, err := thief.Acquire(context.Background(), theft)
+				steal := waits(opts)
+				steal.Steal, steal.Timeout = true, time.Millisecond
+				_, err := stealer.Acquire(context.Background(), steal)
 				require.ErrorIs(t, err, lock.ErrTimeout)
-				require.ErrorIs(t, robbed.Err(), lock.ErrLost)
+				require.ErrorIs(t, stolen.Err(), lock.ErrLost)
 				sleep(10 * time.Second)
 				require.Len(t, waiting, 1, "the server keeps a lease that nobody has")
 				require.NoError(t, <-waiting)

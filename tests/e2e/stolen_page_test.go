@@ -11,11 +11,11 @@ import (
 
 // A page lost the lock with unsaved text, and shows another text. As it edits again, the draft of a third page waits, so its own text is saved
 // before it gets autosave:editable. It gets its own text all the same: otherwise the other text would replace it.
-func TestRobbedPageGetsItsTextBackBesideADraft(t *testing.T) {
+func TestPageThatLostItsLockGetsItsTextBackBesideADraft(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
-		root := "robbed beside a draft " + host
+		root := "stolen beside a draft " + host
 		ann, ben := w.editor(t, named(host, root, "Ann"), endings.Unsaved), w.tab(t, named(host, root, "Ben"))
 		ann.MustEval("type('saved'); await autosave.flushNow(); type(', mine'); null", nil)
 		ben.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
@@ -92,13 +92,13 @@ func TestTextBeforeTheContentIsUnsavedText(t *testing.T) {
 	})
 }
 
-// Another page makes the draft of a robbed page the content, and types on until the history no longer has that generation. The robbed page still
+// Another page makes the draft of a page that lost its lock the content, and types on until the history no longer has that generation. That page still
 // shows that text. It ends without an error, and without a draft that would be a conflict.
-func TestRobbedPageWhoseTextAnotherPageHasSavedLeavesNoDraft(t *testing.T) {
+func TestStolenPageWhoseTextAnotherPageHasSavedLeavesNoDraft(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
-		root := "robbed and adopted " + host
+		root := "stolen and adopted " + host
 		ann, ben := w.tab(t, named(host, root, "Ann")), w.tab(t, named(host, root, "Ben"))
 		ann.MustEval(endings.Editing, nil)
 		ann.MustEval("await edit({standby: false, debounceMs: 60000, idleMs: 60000}); type('mine'); null", nil)
@@ -116,13 +116,13 @@ func TestRobbedPageWhoseTextAnotherPageHasSavedLeavesNoDraft(t *testing.T) {
 	})
 }
 
-// Another page discards the draft of a robbed page, which still shows that text. The robbed page ends without an error, and the draft does not
+// Another page discards the draft of a page that lost its lock and still shows that text. That page ends without an error, and the draft does not
 // come back.
-func TestDraftOfARobbedPageThatAnotherPageDiscardsStaysDiscarded(t *testing.T) {
+func TestDraftOfAStolenPageThatAnotherPageDiscardsStaysDiscarded(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
 	eachHost(t, func(t *testing.T, host string) {
-		root := "robbed and discarded " + host
+		root := "stolen and discarded " + host
 		ann, ben := w.tab(t, named(host, root, "Ann")), w.tab(t, named(host, root, "Ben"))
 		ann.MustEval(endings.Editing, nil)
 		ann.MustEval("await edit({standby: false, debounceMs: 60000, idleMs: 60000}); type('one'); await autosave.flushNow(); type(', mine'); null", nil)
