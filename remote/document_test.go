@@ -344,14 +344,14 @@ func TestTTLLongerThanServerAllows(t *testing.T) {
 }
 
 func TestDocumentIDs(t *testing.T) {
-	room := func(project string) string {
+	id := func(project string) string {
 		id, err := remote.DocumentID(project)
 		require.NoError(t, err)
 		return id
 	}
-	assert.Equal(t, "project", room("project"))
-	assert.Equal(t, "a~2Fb~7E.c_d-e", room("a/b~.c_d-e"))
-	assert.Len(t, room(strings.Repeat("x", 128)), 128)
+	assert.Equal(t, "project", id("project"))
+	assert.Equal(t, "a~2Fb~7E.c_d-e", id("a/b~.c_d-e"))
+	assert.Len(t, id(strings.Repeat("x", 128)), 128)
 	for _, project := range []string{"", strings.Repeat("x", 129), strings.Repeat("é", 22)} {
 		_, err := remote.DocumentID(project)
 		assert.ErrorIs(t, err, lock.ErrInvalidArgument)

@@ -141,9 +141,9 @@ func (p *process) liveSockets(t *testing.T, each int) []*websocket.Conn {
 	t.Helper()
 	var list []*websocket.Conn
 	for i := range each {
-		room := fmt.Sprint("r", i)
-		conn := p.dial(t, "/api/documents/"+room+"/events?after=0")
-		assert.Equal(t, http.StatusOK, p.lock(t, "ann", room+"/lock"))
+		document := fmt.Sprint("r", i)
+		conn := p.dial(t, "/api/documents/"+document+"/events?after=0")
+		assert.Equal(t, http.StatusOK, p.lock(t, "ann", document+"/lock"))
 		read(t, conn, "document.locked")
 		list = append(list, conn)
 	}

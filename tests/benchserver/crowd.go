@@ -70,11 +70,11 @@ func crowd(t *table, s *server, turns int, turn time.Duration) error {
 }
 
 func holdfastTurn(s *server, who, i int) error {
-	room, secret := fmt.Sprint("crowd-", who, "-", i), "bench-"+strconv.Itoa(who)
-	if _, err := s.call("POST", room, secret); err != nil {
+	document, secret := fmt.Sprint("crowd-", who, "-", i), "bench-"+strconv.Itoa(who)
+	if _, err := s.call("POST", document, secret); err != nil {
 		return err
 	}
-	_, err := s.call("DELETE", room, secret)
+	_, err := s.call("DELETE", document, secret)
 	return err
 }
 
@@ -152,22 +152,22 @@ func (c *contender) turn(s *server, long time.Duration) error {
 }
 
 // etcdCycle runs the transactions of one cycle: those of an acquisition and of a release.
-func etcdCycle(c *clientv3.Client, room string) error {
+func etcdCycle(c *clientv3.Client, document string) error {
 	ctx := context.Background()
 	value, event := strings.Repeat("v", 200), strings.Repeat("e", 250)
-	claim, beat := "bare/claim/"+room+"/", "bare/beat/"+room
+	claim, beat := "bare/claim/"+document+"/", "bare/beat/"+document
 	none := func(prefix string) clientv3.Cmp {
 		return clientv3.Compare(clientv3.CreateRevision(prefix), "=", 0).WithPrefix()
 	}
-	waits := []clientv3.Cmp{none("bare/wait/" + room + "/"), none("bare/wait/!x")}
+	waits := []clientv3.Cmp{none("bare/wait/" + document + "/"), none("bare/wait/!x")}
 	granted, err := c.Txn(ctx).If(append(waits, none(claim), none("bare/claim/!x"))...).
-		Then(clientv3.OpPut(beat, "1700000000000"), clientv3.OpPut(claim+"!x", value), clientv3.OpPut("bare/events/"+room, event)).Commit()
+		Then(clientv3.OpPut(beat, "1700000000000"), clientv3.OpPut(claim+"!x", value), clientv3.OpPut("bare/events/"+document, event)).Commit()
 	if err != nil {
 		return err
 	}
 	held := clientv3.Compare(clientv3.CreateRevision(claim+"!x"), "=", granted.Header.Revision)
 	ended, err := c.Txn(ctx).If(append(waits, held)...).
-		Then(clientv3.OpDelete(beat), clientv3.OpDelete(claim+"!x"), clientv3.OpPut("bare/events/"+room, event)).Commit()
+		Then(clientv3.OpDelete(beat), clientv3.OpDelete(claim+"!x"), clientv3.OpPut("bare/events/"+document, event)).Commit()
 	if err == nil && (!granted.Succeeded || !ended.Succeeded) {
 		err = errors.New("a bare transaction was refused")
 	}

@@ -24,13 +24,13 @@ const (
 func dav(t *table, s *server, rounds int) error {
 	data := bytes.Repeat([]byte("x"), 4<<10)
 	overAPI := func(i int) (time.Duration, error) {
-		room, begin := "api-"+strconv.Itoa(i%50), time.Now()
-		token, err := s.call("POST", room, "bench")
+		document, begin := "api-"+strconv.Itoa(i%50), time.Now()
+		token, err := s.call("POST", document, "bench")
 		if err == nil {
-			err = s.put(room, token, data)
+			err = s.put(document, token, data)
 		}
 		if err == nil {
-			_, err = s.call("DELETE", room, "bench")
+			_, err = s.call("DELETE", document, "bench")
 		}
 		return time.Since(begin), err
 	}

@@ -136,13 +136,13 @@ func (a *asked) warm(rounds int) error {
 
 // cycle acquires and releases once.
 func (a *asked) cycle(i int) error {
-	room := "team-999-" + strconv.Itoa(i)
+	document := "team-999-" + strconv.Itoa(i)
 	begin := time.Now()
-	if _, err := a.call("POST", room, a.secret); err != nil {
+	if _, err := a.call("POST", document, a.secret); err != nil {
 		return err
 	}
 	a.cycles = append(a.cycles, time.Since(begin))
-	_, err := a.call("DELETE", room, a.secret)
+	_, err := a.call("DELETE", document, a.secret)
 	return err
 }
 

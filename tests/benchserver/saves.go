@@ -46,13 +46,13 @@ func saves(t *table, s *server, rounds int) error {
 	return nil
 }
 
-func (s *server) put(room string, token int64, data []byte) error {
-	return s.putAs("bench", room, token, data)
+func (s *server) put(document string, token int64, data []byte) error {
+	return s.putAs("bench", document, token, data)
 }
 
 // putAs saves under the lock of one of many sessions.
-func (s *server) putAs(secret, room string, token int64, data []byte) error {
-	request, err := http.NewRequest("PUT", s.base+"/api/documents/"+room+"/content", bytes.NewReader(data))
+func (s *server) putAs(secret, document string, token int64, data []byte) error {
+	request, err := http.NewRequest("PUT", s.base+"/api/documents/"+document+"/content", bytes.NewReader(data))
 	if err != nil {
 		return err
 	}

@@ -94,8 +94,8 @@ func (s *server) stop() {
 	_ = os.RemoveAll(s.dir)
 }
 
-func (s *server) call(method, room, secret string) (token int64, err error) {
-	request, err := http.NewRequest(method, s.base+"/api/documents/"+room+"/lock", bytes.NewReader(nil))
+func (s *server) call(method, document, secret string) (token int64, err error) {
+	request, err := http.NewRequest(method, s.base+"/api/documents/"+document+"/lock", bytes.NewReader(nil))
 	if err != nil {
 		return 0, err
 	}
@@ -110,7 +110,7 @@ func (s *server) call(method, room, secret string) (token int64, err error) {
 		return 0, err
 	}
 	if response.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("%s %s: %s", method, room, text)
+		return 0, fmt.Errorf("%s %s: %s", method, document, text)
 	}
 	var body struct {
 		Token int64 `json:"token"`
@@ -121,13 +121,13 @@ func (s *server) call(method, room, secret string) (token int64, err error) {
 
 func holdfastCycle(s *server) func(int) (time.Duration, error) {
 	return func(i int) (time.Duration, error) {
-		room := "bench-" + strconv.Itoa(i)
+		document := "bench-" + strconv.Itoa(i)
 		begin := time.Now()
-		if _, err := s.call("POST", room, "bench"); err != nil {
+		if _, err := s.call("POST", document, "bench"); err != nil {
 			return 0, err
 		}
 		d := time.Since(begin)
-		_, err := s.call("DELETE", room, "bench")
+		_, err := s.call("DELETE", document, "bench")
 		return d, err
 	}
 }
@@ -197,7 +197,7 @@ func keepAlive(t *table, s *server, locks int, long time.Duration) error {
 	return nil
 }
 
-// fanOut measures the time from the call that acquires or releases a lock until every socket in the room has received
+// fanOut measures the time from the call that acquires or releases a lock until every socket of the document has received
 // the event.
 func fanOut(t *table, s *server, sockets, rounds int) error {
 	arrivals := make(chan time.Time, sockets*2)
@@ -235,7 +235,7 @@ func fanOut(t *table, s *server, sockets, rounds int) error {
 			times = append(times, (<-arrivals).Sub(begin))
 		}
 	}
-	t.add(fmt.Sprintf("event to %d sockets in a room, p50 and p99", sockets), "holdfast",
+	t.add(fmt.Sprintf("event to %d sockets of a document, p50 and p99", sockets), "holdfast",
 		fmt.Sprintf("%.0f ms, %.0f ms", ms(quantile(times, .5)), ms(quantile(times, .99))), "p99 50 ms")
 	return nil
 }

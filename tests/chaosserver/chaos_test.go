@@ -25,10 +25,10 @@ import (
 )
 
 const (
-	clients     = 6
-	perRoom     = 120 // operations per room, few enough to search the room's history
-	activeRooms = 3
-	patience    = 3 * time.Second
+	clients         = 6
+	perDocument     = 120 // operations per document, few enough to search the document's history
+	activeDocuments = 3
+	patience        = 3 * time.Second
 )
 
 // world is three servers on one store. The first one runs the store; the others reach it over wires.
@@ -59,9 +59,9 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// perGroup is the number of operations on the rooms that are active together. perRound is the number of operations per check, which
-// limits the memory. No room is in two rounds.
-const perGroup, perRound = perRoom * activeRooms, perGroup * 280
+// perGroup is the number of operations on the documents that are active together. perRound is the number of operations per check, which
+// limits the memory. No document is in two rounds.
+const perGroup, perRound = perDocument * activeDocuments, perGroup * 280
 
 func TestTheLockTableIsLinearizable(t *testing.T) {
 	w := newWorld(t)
@@ -110,16 +110,16 @@ func (w *world) round(end int64) {
 	faults.Wait()
 }
 
-// requireLinearizable fails with the history of a room that no order of operations explains.
+// requireLinearizable fails with the history of a document that no order of operations explains.
 func requireLinearizable(t *testing.T, history []porcupine.Operation) {
 	t.Helper()
 	if porcupine.CheckOperationsTimeout(model, history, 5*time.Minute) == porcupine.Ok {
 		return
 	}
-	for _, room := range byRoom(history) {
-		if found := porcupine.CheckOperationsTimeout(model, room, 5*time.Minute); found != porcupine.Ok {
-			slices.SortFunc(room, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
-			for _, o := range room {
+	for _, operations := range byDocument(history) {
+		if found := porcupine.CheckOperationsTimeout(model, operations, 5*time.Minute); found != porcupine.Ok {
+			slices.SortFunc(operations, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+			for _, o := range operations {
 				t.Logf("%d to %d, client %d: %+v → %+v", o.Call, o.Return, o.ClientId, o.Input, o.Output)
 			}
 			require.Fail(t, string(found))
@@ -136,9 +136,9 @@ func (w *world) work(id int, total int64) {
 		if n > total {
 			return
 		}
-		first := (n - 1) / perGroup * activeRooms
+		first := (n - 1) / perGroup * activeDocuments
 		c := call{
-			room: fmt.Sprint("r", first+rand.Int64N(activeRooms)), who: sessions.HolderID(secret),
+			document: fmt.Sprint("r", first+rand.Int64N(activeDocuments)), who: sessions.HolderID(secret),
 			verb: []string{"lock", "lock", "unlock", "unlock", "beat", "look"}[rand.IntN(6)],
 		}
 		at := w.nodes[rand.IntN(len(w.nodes))]
@@ -160,7 +160,7 @@ func (w *world) work(id int, total int64) {
 var methods = map[string]string{"lock": "POST", "unlock": "DELETE", "beat": "PUT", "look": "GET"}
 
 func ask(client *http.Client, addr, secret string, c call) reply {
-	request, err := http.NewRequest(methods[c.verb], "http://"+addr+"/api/documents/"+c.room+"/lock", bytes.NewReader(nil))
+	request, err := http.NewRequest(methods[c.verb], "http://"+addr+"/api/documents/"+c.document+"/lock", bytes.NewReader(nil))
 	if err != nil {
 		return reply{}
 	}
@@ -210,7 +210,7 @@ func (w *world) trouble(done <-chan struct{}) {
 }
 
 // plantDoubleGrant adds a grant to another client while a lock is held: between an answered lock and an answered
-// look that sees the same holder. It takes the earliest such look, and returns only what began in the same room before the look ended: the time that
+// look that sees the same holder. It takes the earliest such look, and returns only what began in the same document before the look ended: the time that
 // it takes to rule out every order grows exponentially with the operations without an answer.
 func plantDoubleGrant(history []porcupine.Operation) (planted []porcupine.Operation, ok bool) {
 	end := int64(math.MaxInt64)
@@ -221,9 +221,9 @@ func plantDoubleGrant(history []porcupine.Operation) (planted []porcupine.Operat
 		}
 		for _, later := range history {
 			l, lr := later.Input.(call), later.Output.(reply)
-			if l.room == c.room && l.who == c.who && l.verb == "look" && lr.token == r.token && later.Call > o.Return+2 && later.Return < end {
+			if l.document == c.document && l.who == c.who && l.verb == "look" && lr.token == r.token && later.Call > o.Return+2 && later.Return < end {
 				end = later.Return
-				planted = slices.DeleteFunc(slices.Clone(history), func(o porcupine.Operation) bool { return o.Input.(call).room != c.room || o.Call > end })
+				planted = slices.DeleteFunc(slices.Clone(history), func(o porcupine.Operation) bool { return o.Input.(call).document != c.document || o.Call > end })
 				second := c
 				second.who = "somebody else"
 				planted = append(planted, porcupine.Operation{ClientId: clients, Input: second, Call: o.Return + 1, Return: o.Return + 2,

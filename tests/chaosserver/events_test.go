@@ -33,7 +33,7 @@ func TestEveryEventOnceThroughKills(t *testing.T) {
 	defer cancel()
 
 	count, kills := number("EVENT_SOCKETS", 50), number("EVENT_KILLS", 2)
-	w := &writer{promise: promise{room: followed}, addr: n.addr, pace: pace(count), stop: make(chan struct{})}
+	w := &writer{promise: promise{document: followed}, addr: n.addr, pace: pace(count), stop: make(chan struct{})}
 	var working sync.WaitGroup
 	followers := make([]*follower, count)
 	for i := range followers {

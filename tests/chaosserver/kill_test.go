@@ -19,10 +19,10 @@ import (
 
 // promise is what the server has acknowledged for one document and one writer.
 type promise struct {
-	room  string
-	token int64
-	text  string // acknowledged
-	next  string // sent when the server died; it may be stored or not
+	document string
+	token    int64
+	text     string // acknowledged
+	next     string // sent when the server died; it may be stored or not
 }
 
 // load is a number of workers that lock and write documents of their own, one after the other.
@@ -45,13 +45,13 @@ func newLoad(addr, name string, workers int) *load {
 func (l *load) work(addr, name string) {
 	client := &http.Client{Timeout: patience}
 	for k := 0; ; k++ {
-		p := &promise{room: fmt.Sprint(name, "-", k)}
+		p := &promise{document: fmt.Sprint(name, "-", k)}
 		if p.lock(client, addr) {
 			l.mu.Lock()
 			l.promises = append(l.promises, p)
 			l.mu.Unlock()
 			for version := range 5 {
-				if !p.save(client, addr, fmt.Sprint(p.room, " version ", version)) {
+				if !p.save(client, addr, fmt.Sprint(p.document, " version ", version)) {
 					break
 				}
 			}
@@ -122,7 +122,7 @@ func request(client *http.Client, method, url string, token int64, body string) 
 }
 
 func (p *promise) url(addr, what string) string {
-	return "http://" + addr + "/api/documents/" + p.room + "/" + what
+	return "http://" + addr + "/api/documents/" + p.document + "/" + what
 }
 
 func tokenOf(text []byte) int64 {
@@ -151,7 +151,7 @@ func (p *promise) save(client *http.Client, addr, text string) bool {
 func (p *promise) check(t *testing.T, addr string) {
 	t.Helper()
 	_, text := request(http.DefaultClient, "GET", p.url(addr, "lock"), 0, "")
-	require.Equal(t, p.token, tokenOf(text), p.room)
+	require.Equal(t, p.token, tokenOf(text), p.document)
 	if p.text == "" {
 		return
 	}

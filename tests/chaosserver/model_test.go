@@ -8,9 +8,9 @@ import (
 
 // call is a client's call about one document's lock.
 type call struct {
-	room string
-	who  string
-	verb string // lock, unlock, beat or look
+	document string
+	who      string
+	verb     string // lock, unlock, beat or look
 }
 
 // reply is the reply to a call.
@@ -30,7 +30,7 @@ type state struct {
 
 // model defines the allowed replies of a lock. Locks do not expire in these runs.
 var model = (&porcupine.NondeterministicModel{
-	Partition:         byRoom,
+	Partition:         byDocument,
 	Init:              func() []any { return []any{state{}} },
 	Step:              func(s, input, output any) []any { return step(s.(state), input.(call), output.(reply)) },
 	Equal:             func(a, b any) bool { return a == b },
@@ -82,14 +82,14 @@ func perhaps(s state, c call) []any {
 	return []any{s}
 }
 
-func byRoom(history []porcupine.Operation) [][]porcupine.Operation {
-	rooms := map[string][]porcupine.Operation{}
+func byDocument(history []porcupine.Operation) [][]porcupine.Operation {
+	documents := map[string][]porcupine.Operation{}
 	for _, o := range history {
-		room := o.Input.(call).room
-		rooms[room] = append(rooms[room], o)
+		document := o.Input.(call).document
+		documents[document] = append(documents[document], o)
 	}
 	var list [][]porcupine.Operation
-	for _, operations := range rooms {
+	for _, operations := range documents {
 		list = append(list, operations)
 	}
 	return list

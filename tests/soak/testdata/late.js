@@ -34,8 +34,8 @@ async function toFiles(root, token, text) {
   return "written";
 }
 
-async function toServer(url, room, token, text) {
-  const { ok, status } = await fetch(`${url}/api/documents/${room}/content`, {
+async function toServer(url, document, token, text) {
+  const { ok, status } = await fetch(`${url}/api/documents/${document}/content`, {
     method: "PUT", body: text, headers: { "Holdfast-Token": token }, signal: AbortSignal.timeout(3000),
   });
   return ok ? "accepted" : status === 403 || status === 409 ? "refused" : "unanswered";
