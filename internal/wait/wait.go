@@ -1,4 +1,4 @@
-// Package wait contains small waits for all rooms. None outlives its context.
+// Package wait contains small waits for all packages. None outlives its context.
 package wait
 
 import (

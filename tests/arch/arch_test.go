@@ -34,7 +34,7 @@ func run(t *testing.T, env []string, name string, args ...string) []byte {
 	return out
 }
 
-// list returns the packages that match the patterns, with their dependencies. It skips rooms that do not exist yet.
+// list returns the packages that match the patterns, with their dependencies. It skips folders that do not exist.
 func list(t *testing.T, env []string, patterns ...string) []pkg {
 	t.Helper()
 	args := []string{"list", "-deps", "-json=ImportPath,Standard,Imports,TestImports,XTestImports,Deps"}

@@ -30,7 +30,7 @@ func (p pkg) allImports() []string {
 	return slices.Concat(p.Imports, p.TestImports, p.XTestImports)
 }
 
-// mayImport lists the rooms that the packages of a room may import, besides their own. A room is a top-level folder.
+// mayImport lists the folders that the packages of a folder may import, besides their own. A folder here is a top-level folder of the module.
 // ARCHITECTURE.md has the same table.
 var mayImport = map[string][]string{
 	"lock":     {"internal"},
@@ -47,19 +47,19 @@ var mayImport = map[string][]string{
 	"tests":    {"lock", "autosave", "remote", "jsbridge", "opfs", "server", "client", "internal", "web"},
 }
 
-// testsMayImport lists the rooms that only the tests of a room may import in addition: those of the client run against the
+// testsMayImport lists the folders that only the tests of a folder may import in addition: those of the client run against the
 // server, and those of the server use the names of its interface that remote declares.
 var testsMayImport = map[string][]string{"client": {"server"}, "server": {"remote"}}
 
 var (
-	pureRooms = []string{"lock", "autosave", "remote"} // compile and run without a browser
-	jsRooms   = []string{"jsbridge", "opfs", "wasm"}   // may touch a JS value
+	pureFolders = []string{"lock", "autosave", "remote"} // compile and run without a browser
+	jsFolders   = []string{"jsbridge", "opfs", "wasm"}   // may touch a JS value
 
-	browserRooms = slices.Concat(pureRooms, jsRooms)
+	browserFolders = slices.Concat(pureFolders, jsFolders)
 )
 
-// room returns the first directory of a package of this module, or "".
-func room(importPath string) string {
+// topFolder returns the first directory of a package of this module, or "".
+func topFolder(importPath string) string {
 	rest, ok := strings.CutPrefix(importPath, module+"/")
 	if !ok {
 		return ""
@@ -68,23 +68,23 @@ func room(importPath string) string {
 	return first
 }
 
-// wrongArrows finds packages that import a room that mayImport does not list for their own. Every room has its line
+// wrongArrows finds packages that import a folder that mayImport does not list for their own. Every folder has its line
 // in that table.
 func wrongArrows(pkgs []pkg) []string {
 	var found []string
 	for _, p := range pkgs {
-		from := room(p.ImportPath)
+		from := topFolder(p.ImportPath)
 		if from == "" {
 			continue
 		}
 		granted, known := mayImport[from]
 		if !known {
-			found = append(found, fmt.Sprintf("room %s has no line in mayImport", from))
+			found = append(found, fmt.Sprintf("folder %s has no line in mayImport", from))
 			continue
 		}
 		find := func(imports, granted []string) {
 			for _, imported := range imports {
-				to := room(imported)
+				to := topFolder(imported)
 				if to != "" && to != from && !slices.Contains(granted, to) {
 					found = append(found, fmt.Sprintf("%s imports %s", p.ImportPath, imported))
 				}
@@ -96,12 +96,12 @@ func wrongArrows(pkgs []pkg) []string {
 	return found
 }
 
-// mayImportScript lists the rooms that the scripts of a room may import, besides their own: web → {opfs, jsbridge}.
+// mayImportScript lists the folders that the scripts of a folder may import, besides their own: web → {opfs, jsbridge}.
 var mayImportScript = map[string][]string{"web": {"opfs", "jsbridge"}, "opfs": {}, "jsbridge": {}}
 
 var importedScript = regexp.MustCompile(`(?m)^\s*(?:import|export)\b[^"';]*["'](\.[^"']+)["']|\bimport\(["'](\.[^"']+)["']\)`)
 
-// wrongScripts finds TypeScript and JavaScript files of the package that import a file of a room that mayImportScript does not
+// wrongScripts finds TypeScript and JavaScript files of the package that import a file of a folder that mayImportScript does not
 // list for their own.
 func wrongScripts(files []source) []string {
 	var found []string
@@ -121,29 +121,29 @@ func wrongScripts(files []source) []string {
 	return found
 }
 
-// strayJS finds packages of this module outside jsRooms that import syscall/js or safejs. Pure rooms must not import
+// strayJS finds packages of this module outside jsFolders that import syscall/js or safejs. Pure folders must not import
 // them through another module either. (The standard library does import syscall/js under GOOS=js.)
 func strayJS(pkgs []pkg) []string {
 	importsJS := map[string]bool{safejs: true}
 	for _, p := range pkgs {
-		if !p.Standard && room(p.ImportPath) == "" && slices.Contains(p.Imports, syscallJS) {
+		if !p.Standard && topFolder(p.ImportPath) == "" && slices.Contains(p.Imports, syscallJS) {
 			importsJS[p.ImportPath] = true
 		}
 	}
 	var found []string
 	for _, p := range pkgs {
-		in := room(p.ImportPath)
+		in := topFolder(p.ImportPath)
 		if in == "" {
 			continue
 		}
 		for _, imported := range p.allImports() {
 			touchesJS := imported == syscallJS || isWithin(imported, safejs)
-			if touchesJS && !slices.Contains(jsRooms, in) {
+			if touchesJS && !slices.Contains(jsFolders, in) {
 				found = append(found, fmt.Sprintf("%s imports %s", p.ImportPath, imported))
 			}
 		}
 		for _, dep := range p.Deps {
-			if slices.Contains(pureRooms, in) && (importsJS[dep] || isWithin(dep, safejs)) {
+			if slices.Contains(pureFolders, in) && (importsJS[dep] || isWithin(dep, safejs)) {
 				found = append(found, fmt.Sprintf("%s depends on %s", p.ImportPath, dep))
 			}
 		}
@@ -156,7 +156,7 @@ func strayJS(pkgs []pkg) []string {
 func strayEtcd(pkgs []pkg) []string {
 	var found []string
 	for _, p := range pkgs {
-		in := room(p.ImportPath)
+		in := topFolder(p.ImportPath)
 		if in == "" || isWithin(p.ImportPath, etcdHome) {
 			continue
 		}
@@ -166,7 +166,7 @@ func strayEtcd(pkgs []pkg) []string {
 			}
 		}
 		for _, dep := range p.Deps {
-			if slices.Contains(browserRooms, in) && isWithin(dep, etcd) {
+			if slices.Contains(browserFolders, in) && isWithin(dep, etcd) {
 				found = append(found, fmt.Sprintf("%s depends on %s", p.ImportPath, dep))
 			}
 		}
@@ -193,7 +193,7 @@ func tooHeavy(pkgs []pkg) []string {
 	}
 	for _, p := range pkgs {
 		for _, imported := range p.Imports {
-			if inside[p.ImportPath] && room(p.ImportPath) != "" && (imported == "fmt" || imported == "os") {
+			if inside[p.ImportPath] && topFolder(p.ImportPath) != "" && (imported == "fmt" || imported == "os") {
 				found = append(found, fmt.Sprintf("%s imports %s", p.ImportPath, imported))
 			}
 		}

@@ -61,7 +61,7 @@ func TestPlantedJS(t *testing.T) {
 			assert.NotEmpty(t, strayJS([]pkg{{ImportPath: module + "/" + name, Imports: []string{js}}}), name)
 			assert.NotEmpty(t, strayJS([]pkg{{ImportPath: module + "/" + name, TestImports: []string{js}}}), name)
 		}
-		for _, name := range jsRooms {
+		for _, name := range jsFolders {
 			assert.Empty(t, strayJS([]pkg{{ImportPath: module + "/" + name, Imports: []string{js}}}), name)
 		}
 	}

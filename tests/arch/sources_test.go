@@ -20,8 +20,8 @@ type source struct {
 	text []byte
 }
 
-// wasmRooms are the folders whose code runs in the browser.
-var wasmRooms = []string{"lock", "autosave", "remote", "jsbridge", "opfs", "wasm"}
+// wasmFolders are the folders whose code runs in the browser.
+var wasmFolders = []string{"lock", "autosave", "remote", "jsbridge", "opfs", "wasm"}
 
 const maxLines = 400
 
@@ -72,7 +72,7 @@ func unbuilt(files []source) []string {
 	var found []string
 	for _, f := range files {
 		top, _, _ := strings.Cut(f.path, "/")
-		if !slices.Contains(wasmRooms, top) || path.Ext(f.path) != ".go" || strings.HasSuffix(f.path, "_test.go") {
+		if !slices.Contains(wasmFolders, top) || path.Ext(f.path) != ".go" || strings.HasSuffix(f.path, "_test.go") {
 			continue
 		}
 		if m := numbersOrDates.Find(f.text); m != nil {
