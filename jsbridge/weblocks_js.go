@@ -111,7 +111,7 @@ func ask(ctx context.Context, g *webGrant, method, names string, flags int) erro
 		return context.Cause(ctx)
 	}
 	p := &pending{grant: g, answer: make(chan error, 1)}
-	p.id = g.scope.number(p.told)
+	p.id = g.scope.number(p.report)
 	number, _ := ctx.Value(lentKey{}).(int)
 	if number != 0 {
 		g.lent = p.id
@@ -219,8 +219,8 @@ func (p *pending) settle() bool {
 // abandon reports whether the answer is still to come; it is then ignored.
 func (p *pending) abandon() bool { return p.settle() }
 
-// told handles a report of port.js.
-func (p *pending) told(what int) {
+// report handles a report of port.js.
+func (p *pending) report(what int) {
 	switch what {
 	case lockGranted:
 		if p.settle() {

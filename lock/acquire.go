@@ -11,19 +11,19 @@ import (
 
 // acquisition is one call of [Manager.Acquire].
 type acquisition struct {
-	m        *Manager
-	opts     *AcquireOptions
-	backends []*Backend
-	within   *heldLease // the enclosing lease, or nil
-	end      context.CancelCauseFunc
-	retry    int                  // number of the attempt
-	delays   func() time.Duration // before the next one
-	degraded bool                 // fallback-degraded was sent
-	warned   bool                 // self-wait was sent
-	turn     Grant                // the guard lock for a takeover, while this acquisition holds it
-	endSteal func()               // ends a wait that began with a steal; or nil
-	steal    bool                 // the next request steals
-	fallback bool                 // this backend is not the first one
+	m         *Manager
+	opts      *AcquireOptions
+	backends  []*Backend
+	within    *heldLease // the enclosing lease, or nil
+	end       context.CancelCauseFunc
+	retry     int                  // number of the attempt
+	delays    func() time.Duration // before the next one
+	degraded  bool                 // fallback-degraded was sent
+	warned    bool                 // self-wait was sent
+	guardLock Grant                // for a takeover, while this acquisition holds it
+	endSteal  func()               // ends a wait that began with a steal; or nil
+	steal     bool                 // the next request steals
+	fallback  bool                 // this backend is not the first one
 }
 
 var (

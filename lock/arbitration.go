@@ -9,8 +9,8 @@ type arbitration struct {
 	steal       bool
 	// onLocal, if set, is called when this machine has granted the project, and another machine is asked.
 	onLocal func()
-	// at, if set, is called with the names that are held and those that are awaited next.
-	at func(held, awaits []Want)
+	// onProgress, if set, is called with the names that are held and those that are awaited next.
+	onProgress func(held, awaits []Want)
 	// run runs a function concurrently.
 	run func(func())
 }
@@ -109,8 +109,8 @@ func (r *arbitration) grantsSlot(slot int, parts ...Grant) *granted {
 
 // progress records what is held and what is awaited next.
 func (r *arbitration) progress(held []Want, awaits ...Want) {
-	if r.at != nil {
-		r.at(held, awaits)
+	if r.onProgress != nil {
+		r.onProgress(held, awaits)
 	}
 }
 

@@ -34,13 +34,13 @@ func (b *both) Request(ctx context.Context, r Request) (Grant, error) {
 	return nil, err
 }
 
-// steal completes a grant that was stolen from first and requested at begun. This page may freeze at any moment, and a successor may
-// then hold both: it was not a holder in second while g was not lost.
+// steal completes a grant that was stolen from first and requested at begun. It steals in second only from the clients that held the names
+// there while g was still valid: this page may freeze at any moment, and a successor may hold both Lockers when it wakes.
 func (b *both) steal(ctx context.Context, r Request, begun Instant, g Grant) (h Grant, err error) {
 	for range lastLooks {
 		r.From = b.holders(ctx, r.Wants)
 		if b.stolenSince(ctx, begun, g) {
-			return newBundle(g), nil // its stealer lives, and may have the lock of the second Locker already
+			return newBundle(g), nil // another client stole g, and may have the lock of the second Locker already
 		}
 		if h, err = b.complete(ctx, r, g); !errors.Is(err, ErrDenied) {
 			return h, err

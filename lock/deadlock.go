@@ -52,7 +52,7 @@ func (a *acquisition) waits(ctx context.Context, r *arbitration) (done func()) {
 		}}
 	w := &waiting{graph: g, Waiter: Waiter{Resource: t.resource, Mode: t.mode, OwnerID: m.config.OwnerID, OwnerName: m.config.OwnerName,
 		LeaseID: g.ID, Paths: t.places, Slots: t.slots, Within: a.within.id(), Since: g.Since}}
-	r.at = g.At
+	r.onProgress = g.At
 	stop := m.deadlocks.Begin(ctx, g, t.wants[:min(1, len(t.wants))])
 	m.mu.Lock()
 	m.waiting[a] = w

@@ -66,8 +66,8 @@ func (d *dispatcher) emit(e Event) {
 	}
 }
 
-// tell delivers one event to one function, independently of all listeners.
-func (d *dispatcher) tell(handle func(Event), e Event) {
+// notify delivers one event to one function, independently of all listeners.
+func (d *dispatcher) notify(handle func(Event), e Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.closed {

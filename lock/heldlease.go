@@ -121,7 +121,7 @@ func (h *heldLease) beat() error {
 	h.proven = now
 	h.mu.Unlock()
 	h.delays = h.opts.Backoff.Delays()
-	h.tell(EventRenewed, lease)
+	h.announce(EventRenewed, lease)
 	return nil
 }
 
@@ -250,10 +250,10 @@ func (h *heldLease) close(why error) {
 
 func (h *heldLease) emit(e Event) { h.m.emit(h.target.resource, h.opts.LeaseID, e) }
 
-// tell makes the lease the present one and announces it with its next heartbeat. After a slow claim or renewal, the
+// announce makes the lease the present one and announces it with its next heartbeat. After a slow claim or renewal, the
 // heartbeat comes when half of the remaining time is over, at the latest. Both events bear the time from which the
 // heartbeat counts.
-func (h *heldLease) tell(what EventType, l Lease) {
+func (h *heldLease) announce(what EventType, l Lease) {
 	now := h.m.config.Clock.Now()
 	age := now.Since(h.proven)
 	l = h.schedule(l, now, min(l.HeartbeatInterval, max(l.HeartbeatInterval-age, (l.lasts()-age)/2)))

@@ -103,6 +103,6 @@ func (h *heldLease) begin(token int64) {
 			Detail: "Web Locks cannot be used here; " + string(lease.Strategy) + " serves instead"})
 		h.emit(Event{Type: EventFallbackEngaged, Lease: &lease})
 	}
-	h.tell(EventAcquired, lease)
+	h.announce(EventAcquired, lease)
 	h.m.work.Go(h.maintain)
 }

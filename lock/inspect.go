@@ -94,7 +94,7 @@ func (m *Manager) Inspect(ctx context.Context) ([]Holder, []Waiter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if r.torn() {
+	if r.grantUnderWay() {
 		if again, err := m.look(ctx); err == nil && ctx.Err() == nil { // a look without time sees nobody
 			r = again
 		}
@@ -188,9 +188,9 @@ func (r *presence) holds(wants []Want) {
 	}
 }
 
-// torn reports whether an owner may have been granted a name without knowing it yet. Such an owner appears as a holder
+// grantUnderWay reports whether an owner may have been granted a name without knowing it yet. Such an owner appears as a holder
 // without a name and as a waiter.
-func (r *presence) torn() bool {
+func (r *presence) grantUnderWay() bool {
 	return slices.ContainsFunc(r.held, func(i Info) bool { return slices.Contains(r.granted, Want{i.Name, i.Mode}) })
 }
 
@@ -237,15 +237,15 @@ func (m *Manager) ask(ctx context.Context, r *presence) error {
 	if m.config.Channel == nil || r.complete() {
 		return nil
 	}
-	return m.hear(ctx, func(a Message) bool {
+	return m.collectAnswers(ctx, func(a Message) bool {
 		r.add(a.Holders, a.Waiters)
 		return r.complete()
 	})
 }
 
-// hear asks all owners for their holders and waiters, and passes their answers to take one at a time, until take has
+// collectAnswers asks all owners for their holders and waiters, and passes their answers to take one at a time, until take has
 // enough or presenceLimit is over.
-func (m *Manager) hear(ctx context.Context, take func(Message) (enough bool)) error {
+func (m *Manager) collectAnswers(ctx context.Context, take func(Message) (enough bool)) error {
 	ctx, stop := context.WithTimeout(ctx, presenceLimit)
 	defer stop()
 	round := NewID()
@@ -279,8 +279,8 @@ func (m *Manager) hear(ctx context.Context, take func(Message) (enough bool)) er
 	}
 }
 
-// hearing handles a message of another owner.
-func (m *Manager) hearing(said Message) {
+// receive handles a message of another owner.
+func (m *Manager) receive(said Message) {
 	switch said.Kind {
 	case WhoIsThere:
 		holders, waiters := m.present()

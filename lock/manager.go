@@ -98,7 +98,7 @@ func NewManager(c Config) (*Manager, error) {
 	m.life, m.end = context.WithCancelCause(context.Background())
 	m.deadlocks = m.search()
 	if c.Channel != nil {
-		stop, err := c.Channel.Listen(m.hearing)
+		stop, err := c.Channel.Listen(m.receive)
 		if err != nil {
 			return nil, err
 		}
@@ -264,6 +264,6 @@ func (m *Manager) fail(opts *AcquireOptions, err *Error, reason ReadonlyReason) 
 	m.emit(err.Resource, opts.LeaseID, Event{Type: EventError, Operation: err.Operation, Err: err})
 	e := m.emit(err.Resource, opts.LeaseID, Event{Type: EventReadonlyEntered, Reason: reason, Err: err})
 	if opts.OnReadonly != nil {
-		m.events.tell(opts.OnReadonly, e)
+		m.events.notify(opts.OnReadonly, e)
 	}
 }

@@ -18,8 +18,8 @@ const (
 	// lookLimit is the longest time between two looks. The holder may change meanwhile, and its successor may have a
 	// much shorter TTL.
 	lookLimit = 15 * time.Second
-	// readLimit is how long a waiter tries to read a record; darkLimit is that time if it could not be read before.
-	readLimit, darkLimit = 2 * time.Second, 300 * time.Millisecond
+	// readLimit is how long a waiter tries to read a record; unreadableLimit is that time if it could not be read before.
+	readLimit, unreadableLimit = 2 * time.Second, 300 * time.Millisecond
 	// guardLimit is how long a waiter lets another waiter take over before it regards that waiter as frozen itself. It
 	// waits up to half as long again, each waiter for a different time.
 	guardLimit = 10 * time.Second
@@ -27,20 +27,20 @@ const (
 
 // suspect is a holder that may be frozen.
 type suspect struct {
-	holders []string      // the clients that have the lock
-	record  Record        // the last record of them that could be read, if any
-	seen    time.Duration // when it was first read, on the monotonic clock
-	dark    bool          // no record can be read any more,
-	mute    bool          // no record was written, and nobody answers,
-	since   time.Duration // from then on
-	heard   time.Duration // when it last answered although the record had expired; 0: it never did
-	ttl     time.Duration // of the lease of which it said so; 0: not known
+	holders    []string      // the clients that have the lock
+	record     Record        // the last record of them that could be read, if any
+	seen       time.Duration // when it was first read, on the monotonic clock
+	unreadable bool          // no record can be read any more,
+	silent     bool          // no record was written, and nobody answers,
+	since      time.Duration // from then on
+	answered   time.Duration // when it last answered although the record had expired; 0: it never did
+	ttl        time.Duration // of the lease of which it said so; 0: not known
 }
 
 // read stores the record that a waiter has just read.
 func (s *suspect) read(r Record, now Instant) {
 	if !r.same(s.record) {
-		s.seen, s.heard, s.ttl = now.Mono, 0, 0
+		s.seen, s.answered, s.ttl = now.Mono, 0, 0
 	}
 	s.record = r
 }
@@ -50,8 +50,8 @@ func (s *suspect) read(r Record, now Instant) {
 // has no record of its own, as on a full disk. It may have renewed its lease since, until the next look.
 func (s *suspect) left(now Instant) time.Duration {
 	left := min(s.record.ExpiresAt.Add(expiryGrace).Sub(now.Wall), s.seen+s.record.validity()+expiryGrace-now.Mono)
-	if s.heard != 0 {
-		left = max(left, s.heard+max(DefaultTTL, s.record.validity(), s.ttl+lookAgain)+expiryGrace-now.Mono)
+	if s.answered != 0 {
+		left = max(left, s.answered+max(DefaultTTL, s.record.validity(), s.ttl+lookAgain)+expiryGrace-now.Mono)
 	}
 	return left
 }
@@ -103,7 +103,7 @@ func (b *Backend) keepsFrozen() bool { return b.KeepsFrozen || b.Strategy == Web
 // look reports whether the holder is frozen, or else when to look again.
 func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen bool, again time.Duration) {
 	begun := a.m.config.Clock.Now()
-	record, there, err := a.read(ctx, t, s.dark)
+	record, there, err := a.read(ctx, t, s.unreadable)
 	now := a.m.config.Clock.Now()
 	holders := a.holders(ctx, t)
 	if len(holders) == 0 || !among(holders, s.holders) {
@@ -113,25 +113,25 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 	switch {
 	case err == nil:
 		s.read(record, now)
-		s.dark, s.mute = false, s.mute && !there
+		s.unreadable, s.silent = false, s.silent && !there
 	case errors.Is(err, ErrUnsupported), errors.Is(err, ErrFallbackConflict), t.backend.Local != nil:
-		s.dark = false // no records here, or those of a newer version, or the holder waits for a server
-	case !s.dark:
-		s.dark, s.since = true, max(begun.Mono, now.Mono-readLimit) // not the time for which this page was frozen
+		s.unreadable = false // no records here, or those of a newer version, or the holder waits for a server
+	case !s.unreadable:
+		s.unreadable, s.since = true, max(begun.Mono, now.Mono-readLimit) // not the time for which this page was frozen
 	}
 	left := s.left(now)
 	switch {
-	case len(holders) > 0 && t.backend.Local != nil && !s.dark && !there:
+	case len(holders) > 0 && t.backend.Local != nil && !s.unreadable && !there:
 		return a.unrecorded(ctx, t, s, now)
-	case len(holders) == 0, !s.dark && !there:
+	case len(holders) == 0, !s.unreadable && !there:
 		return false, lookAgain
-	case s.dark: // the holder is asked meanwhile: a living one may be slow
+	case s.unreadable: // the holder is asked meanwhile: a living one may be slow
 		left = s.since + s.patience() - now.Mono
-	case left > 0 && s.heard == 0:
+	case left > 0 && s.answered == 0:
 		return false, min(left, lookLimit)
 	}
 	if ttl, ok := a.m.answers(ctx, t.key, s.record.LeaseID); ok {
-		s.dark, s.heard, s.ttl = false, now.Mono, ttl
+		s.unreadable, s.answered, s.ttl = false, now.Mono, ttl
 		return false, lookAgain
 	}
 	if left <= 0 {
@@ -144,11 +144,11 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 // answered for as long as its record would be valid.
 func (a *acquisition) unrecorded(ctx context.Context, t *target, s *suspect, now Instant) (frozen bool, again time.Duration) {
 	if _, ok := a.m.answers(ctx, t.resource, ""); ok {
-		s.mute = false
+		s.silent = false
 		return false, lookAgain
 	}
-	if !s.mute {
-		s.mute, s.since = true, now.Mono
+	if !s.silent {
+		s.silent, s.since = true, now.Mono
 	}
 	left := s.since + s.patience() - now.Mono
 	return left <= 0, max(0, min(left, lookAgain))
@@ -163,30 +163,30 @@ func (s *suspect) patience() time.Duration {
 // that holder still has the lock: the others would steal from the first. ok reports whether the request was answered;
 // otherwise the waiting goes on.
 func (a *acquisition) takeOver(ctx context.Context, t *target, queued *pendingRequest, frozen suspect) (grant *granted, err error, ok bool) {
-	turn, answered := a.guard(ctx, t, queued)
+	guardLock, answered := a.guard(ctx, t, queued)
 	switch {
 	case answered != nil:
 		return answered.grant, answered.err, true
-	case turn == nil:
+	case guardLock == nil:
 		return nil, nil, false
-	case !a.foundFrozen(ctx, t, frozen) || wait.Closed(turn.Lost()):
-		a.m.giveBack(turn)
+	case !a.foundFrozen(ctx, t, frozen) || wait.Closed(guardLock.Lost()):
+		a.m.giveBack(guardLock)
 		return nil, nil, false
 	}
-	a.turn, a.steal = turn, true
+	a.guardLock, a.steal = guardLock, true
 	stolen := a.m.request(ctx, a.arbitration(t).request)
 	defer stolen.abandon()
-	if grant, err = stolen.wait(ctx); err == nil && frozen.dark {
+	if grant, err = stolen.wait(ctx); err == nil && frozen.unreadable {
 		a.emit(t, Event{Type: EventWarning, Warning: WarnFallbackDegraded,
 			Detail: "the record of the lock could not be read for longer than its TTL, and nobody answered: it was taken over"})
 	}
 	return grant, err, true
 }
 
-// guard waits for the lock that a waiter needs to take over. It returns no turn if it cannot get that lock. The holder
+// guard waits for the lock that a waiter needs to take over. It returns no grant if it cannot get that lock. The holder
 // of the guard lock may be frozen too; then it is stolen. Its former holder notices this when it wakes, before it takes
 // anything. The waiter keeps its place in the queue meanwhile.
-func (a *acquisition) guard(ctx context.Context, t *target, queued *pendingRequest) (turn Grant, answered *answer) {
+func (a *acquisition) guard(ctx context.Context, t *target, queued *pendingRequest) (guardLock Grant, answered *answer) {
 	limit := time.NewTimer(guardLimit + rand.N(guardLimit/2))
 	defer limit.Stop()
 	expired := limit.C
@@ -233,10 +233,10 @@ func (a *acquisition) foundFrozen(ctx context.Context, t *target, s suspect) boo
 
 // stillFrozen looks once more at a holder that was found frozen.
 func (a *acquisition) stillFrozen(ctx context.Context, t *target, s suspect) bool {
-	record, there, err := a.read(ctx, t, s.dark)
+	record, there, err := a.read(ctx, t, s.unreadable)
 	switch {
-	case s.mute && (err != nil || there),
-		!s.mute && err == nil && (!there || s.dark || !record.same(s.record) || s.left(a.m.config.Clock.Now()) > 0):
+	case s.silent && (err != nil || there),
+		!s.silent && err == nil && (!there || s.unreadable || !record.same(s.record) || s.left(a.m.config.Clock.Now()) > 0):
 		return false
 	}
 	if _, lives := a.m.answers(ctx, t.key, s.record.LeaseID); lives {
@@ -272,16 +272,16 @@ func (a *acquisition) endTakeOver() {
 		a.endSteal()
 		a.endSteal = nil
 	}
-	if a.turn != nil {
-		a.m.giveBack(a.turn)
-		a.turn = nil
+	if a.guardLock != nil {
+		a.m.giveBack(a.guardLock)
+		a.guardLock = nil
 	}
 }
 
-func (a *acquisition) read(ctx context.Context, t *target, dark bool) (Record, bool, error) {
+func (a *acquisition) read(ctx context.Context, t *target, unreadable bool) (Record, bool, error) {
 	limit := readLimit
-	if dark {
-		limit = darkLimit
+	if unreadable {
+		limit = unreadableLimit
 	}
 	type found struct {
 		record Record
@@ -302,7 +302,7 @@ func (m *Manager) answers(ctx context.Context, resource, leaseID string) (ttl ti
 	if ttl, ok = speaks(resource, leaseID, holders, waiters); ok {
 		return ttl, ok
 	}
-	err := m.hear(ctx, func(a Message) (enough bool) {
+	err := m.collectAnswers(ctx, func(a Message) (enough bool) {
 		ttl, ok = speaks(resource, leaseID, a.Holders, a.Waiters)
 		return ok
 	})

@@ -18,9 +18,9 @@ type acquisition struct {
 	replace []int64
 	// passOn makes the server pass the replaced lease on to this acquisition, before all waiters.
 	passOn bool
-	// unheard says that a request had no answer: the server may grant it now or later.
-	unheard bool
-	local   lock.Grant // on this machine
+	// mayBeGranted says that a request had no answer: the server may have granted it, or may grant it later.
+	mayBeGranted bool
+	local        lock.Grant // on this machine
 }
 
 // replaced formats the tokens for a query.
@@ -53,7 +53,7 @@ func (l *client) acquire(ctx context.Context, limit time.Duration, a *acquisitio
 	for range replaceLimit {
 		reply, err = l.sendFor(ctx, limit, request())
 		if passing(reply, err) {
-			a.unheard = a.unheard || !unsent(err)
+			a.mayBeGranted = a.mayBeGranted || !unsent(err)
 			return reply, err
 		}
 		l.confirmEnds(ctx)
@@ -61,7 +61,7 @@ func (l *client) acquire(ctx context.Context, limit time.Duration, a *acquisitio
 		case reply.Status == statusOK && reply.Ticket != a.ticket:
 			return Reply{}, l.outdated()
 		case reply.Error == "given_up": // by an earlier use of this ticket, which this page does not remember
-			a.ticket, a.unheard = lock.NewID(), false
+			a.ticket, a.mayBeGranted = lock.NewID(), false
 			return reply, nil
 		case reply.Error == "no_session" && bare:
 			return Reply{}, l.cookieless()

@@ -63,7 +63,7 @@ func (l *client) take(ctx context.Context, local lock.Grant, t target) (Reply, e
 	held, stop := whileHeld(ctx, local)
 	defer stop()
 	reply, err := l.ask(held, t, a)
-	if err != nil && a.unheard {
+	if err != nil && a.mayBeGranted {
 		l.giveUp(ctx, a.ticket, giveUpLimit)
 	}
 	return reply, err

@@ -33,12 +33,12 @@ type Document struct {
 	c    Config
 	path string
 
-	mu      sync.Mutex
-	present present
+	mu   sync.Mutex
+	last lastGrant
 }
 
-// present identifies the last grant.
-type present struct {
+// lastGrant identifies the last grant.
+type lastGrant struct {
 	claim
 	local int64 // the token of the record on this machine
 }
@@ -124,7 +124,7 @@ func (d *Document) Request(ctx context.Context, r lock.Request) (lock.Grant, err
 	}
 	c := reply.claim(d.path + "/lock")
 	d.mu.Lock()
-	d.present = present{claim: c}
+	d.last = lastGrant{claim: c}
 	d.mu.Unlock()
 	return &grant{d: d, local: local, held: d.held.add(c)}, nil
 }

@@ -11,7 +11,7 @@ import (
 // Claim implements [lock.Records]. The token is the server's.
 func (d *Document) Claim(ctx context.Context, r lock.Record, stolen bool) (int64, error) {
 	d.mu.Lock()
-	c := d.present.claim
+	c := d.last.claim
 	d.mu.Unlock()
 	token, err := d.confirm(ctx, c, r)
 	if err != nil || d.c.Local.Records == nil {
@@ -19,7 +19,7 @@ func (d *Document) Claim(ctx context.Context, r lock.Record, stolen bool) (int64
 	}
 	local, err := d.c.Local.Records.Claim(ctx, d.local(r, 0), stolen)
 	d.mu.Lock()
-	d.present.local = local
+	d.last.local = local
 	d.mu.Unlock()
 	return token, err
 }
@@ -37,7 +37,7 @@ func (d *Document) renewHere(ctx context.Context, r lock.Record) error {
 		return nil
 	}
 	d.mu.Lock()
-	local := d.present.local
+	local := d.last.local
 	d.mu.Unlock()
 	return d.c.Local.Records.Renew(ctx, d.local(r, local))
 }
