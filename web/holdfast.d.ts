@@ -221,7 +221,7 @@ export interface AutoSaveOptions {
   journalMs?: number;
   enabled?: boolean;       // default true; false: phase "disabled", nothing is ever written
   debounceMs?: number;     // default 500
-  idleMs?: number;         // default 2000: the longest a change waits while the person keeps typing
+  idleMs?: number;         // default 2000: the longest a change waits while the user keeps typing
   /** The rule by which generations are kept. "spread" (default): the newest one, and older ones at growing distances in time, so that the
    *  same number covers weeks. "latest": the newest ones. */
   keep?: "spread" | "latest";

@@ -22,7 +22,7 @@ type way struct {
 	apart      bool // each document has a Holdfast of its own
 }
 
-// opening holds the figures of one document: milliseconds until the person may type and until the text is saved, the
+// opening holds the figures of one document: milliseconds until the user may type and until the text is saved, the
 // bytes that the page and its workers use afterwards, and the number of these workers.
 type opening struct {
 	Editable, Saved float64
@@ -51,8 +51,8 @@ func (r *report) documents(open func() *browser.Tab, rounds int) {
 			r.addRow(what, w.name, unit, values, target)
 		}
 	}
-	row("first document: until the person may type", "ms", 0, func(page []opening) float64 { return page[1].Editable })
-	row("tenth document: until the person may type", "ms", 0, func(page []opening) float64 { return page[tenth].Editable })
+	row("first document: until the user may type", "ms", 0, func(page []opening) float64 { return page[1].Editable })
+	row("tenth document: until the user may type", "ms", 0, func(page []opening) float64 { return page[tenth].Editable })
 	row("first document: until its text is saved", "ms", 0, func(page []opening) float64 { return page[1].Saved })
 	row("tenth document: until its text is saved", "ms", 0, func(page []opening) float64 { return page[tenth].Saved })
 	row("memory of one document", "MB", 0, func(page []opening) float64 { return (page[1].memory - page[0].memory) / mebibyte })

@@ -12,7 +12,7 @@ async function holdfastOf(host, apart) {
 }
 
 export const documents = {
-  /** Opens the next document, saves 10,000 bytes in it, and returns the milliseconds until the person may type and until the text is saved. */
+  /** Opens the next document, saves 10,000 bytes in it, and returns the milliseconds until the user may type and until the text is saved. */
   async open(host, name, apart) {
     const content = text(10_000);
     const begun = performance.now();

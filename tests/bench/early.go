@@ -40,7 +40,7 @@ type speed struct {
 }
 
 // visits measures first and later visits of a page with an editor: the time from the navigation until the page shows
-// what was saved, until the person may type, and until the first text is saved; and how much a first visit transfers.
+// what was saved, until the user may type, and until the first text is saved; and how much a first visit transfers.
 func (r *report) visits(open func() *browser.Tab, url func(path string) string, rounds int) {
 	v := &visiting{open: open, url: url, all: visitors()}
 	for i, l := range []speed{

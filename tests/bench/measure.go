@@ -33,9 +33,9 @@ const (
 // The names of rows of the locks.
 const (
 	cycleRows        = "uncontended lock and unlock"
-	handoverRows     = "hand-over between two tabs"
+	handoverRows     = "handover between two tabs"
 	fileCycleRows    = "over a file: uncontended lock and unlock"
-	fileHandoverRows = "over a file: hand-over between two tabs"
+	fileHandoverRows = "over a file: handover between two tabs"
 	crowdRows        = "over a file: eight tabs contend"
 )
 

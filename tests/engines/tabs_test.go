@@ -34,13 +34,13 @@ func handOver(s *stage, column string, end func(holder *page) (since float64)) {
 	assert.Equal(s, 0, get[int](waiter, "(await locks('"+s.root+"')).held"))
 }
 
-func testHandOverOnRelease(s *stage) {
+func testHandoverOnRelease(s *stage) {
 	handOver(s, "release", func(holder *page) float64 {
 		return get[float64](holder, "await (async () => { const since = now(); free(); await lease.release(); return since })()")
 	})
 }
 
-func testHandOverOnClose(s *stage) {
+func testHandoverOnClose(s *stage) {
 	handOver(s, "close", func(holder *page) float64 {
 		since := clock()
 		s.gone(holder)
@@ -49,7 +49,7 @@ func testHandOverOnClose(s *stage) {
 	})
 }
 
-func testHandOverOnReload(s *stage) {
+func testHandoverOnReload(s *stage) {
 	handOver(s, "reload", func(holder *page) float64 {
 		since := clock()
 		require.NoError(s, holder.tab.Reload())
@@ -57,7 +57,7 @@ func testHandOverOnReload(s *stage) {
 	})
 }
 
-func testHandOverOnKill(s *stage) {
+func testHandoverOnKill(s *stage) {
 	s.needs("kill")
 	handOver(s, "kill", func(holder *page) float64 {
 		s.gone(holder)
