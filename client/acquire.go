@@ -34,7 +34,7 @@ const Forever time.Duration = -1
 // round is how long one request waits. The next one has the same place in line.
 const round = 15 * time.Second
 
-// target returns the paths to lock and how errors name them.
+// target returns the paths to lock, and the name of the target in errors.
 func (r Request) target() (paths [][]string, name string, err error) {
 	switch {
 	case (r.Document == "") == (len(r.Paths) == 0):
@@ -54,11 +54,11 @@ func badDocument(operation, id string) error {
 	return invalid(operation, "the document "+id, "a document's id has 1 to 128 characters of A-Z a-z 0-9 . _ ~ -")
 }
 
-// Acquire acquires a lock and renews it in the background until [Lease.Release]. Ctx bounds the acquisition, not the lease.
+// Acquire acquires a lock and renews it in the background until [Lease.Release]. The context bounds the acquisition, not the lease.
 //
-// It fails with [ErrDenied] where it does not wait, with [ErrTimeout] when Wait is over, with [ErrDeadlock] and [ErrReentrant] where it is
-// nested (see [Lease.Context]), with [ErrNotAllowed], [ErrUnauthenticated] and [ErrInvalid], with [ErrUnreachable], and with [ErrAborted] and
-// the cause of ctx. After an error the server keeps nothing of the acquisition, or, where it cannot be reached, for one TTL.
+// Without a wait it fails with [ErrDenied], and with [ErrTimeout] when Wait is over. A nested acquisition (see [Lease.Context]) may fail with
+// [ErrDeadlock] and [ErrReentrant]. Other errors are [ErrNotAllowed], [ErrUnauthenticated], [ErrInvalid], [ErrUnreachable], and [ErrAborted] with
+// the cause of ctx. After an error the server keeps nothing of the acquisition. If the server cannot be reached then, it may keep a lease for one TTL.
 func (c *Client) Acquire(ctx context.Context, r Request) (*Lease, error) {
 	paths, name, err := r.target()
 	if err != nil {
@@ -91,17 +91,17 @@ func (c *Client) Acquire(ctx context.Context, r Request) (*Lease, error) {
 // acquisition is one acquisition under way.
 type acquisition struct {
 	*Client
-	owner    *owner
-	nested   bool // its owner may hold something
-	resource string
-	body     acquireBody
-	wait     time.Duration
-	begun    time.Time
-	ticket   string
-	unheard  bool // the server may have granted it
+	owner        *owner
+	nested       bool // its owner may hold something
+	resource     string
+	body         acquireBody
+	wait         time.Duration
+	begun        time.Time
+	ticket       string
+	mayBeGranted bool // the server may have granted it
 }
 
-// left returns for how long to wait from now on.
+// left returns how long the acquisition may still wait.
 func (a *acquisition) left() time.Duration {
 	if a.wait < 0 {
 		return round
@@ -149,8 +149,8 @@ func (a *acquisition) run(ctx context.Context) (*Lease, error) {
 	}
 }
 
-// reenters reports whether a lease of the acquisition's owner denies it: one around it, or another one within these. Two of them
-// could wait for each other for ever, which the server does not find among the requests of one owner.
+// reenters reports whether a lease of the acquisition's own owner denies it: a lease around it, or another lease within those. Two nested
+// acquisitions could wait for each other forever, and the server does not find such a cycle among the requests of one owner.
 func (a *acquisition) reenters(e *Error) bool {
 	for _, h := range e.Holders {
 		if a.nested && h.IsMine {
@@ -166,7 +166,7 @@ func (a *acquisition) ask(ctx context.Context, long time.Duration) (*Lease, erro
 	sent := clock.Now()
 	answer, err := a.try(ctx, call{method: http.MethodPost, path: "/api/locks", session: a.owner.name, json: a.body, limit: long + answerLimit})
 	if _, again := mayPass(err); again || errors.Is(err, ErrAborted) {
-		a.unheard = true
+		a.mayBeGranted = true
 	}
 	if err != nil {
 		return nil, err
@@ -180,15 +180,15 @@ func (a *acquisition) ask(ctx context.Context, long time.Duration) (*Lease, erro
 		return nil, &Error{Code: "unexpected_answer", Message: "the server's answer is no grant"}
 	}
 	if long > 0 && clock.Now().Since(sent) > ttl/3 {
-		a.unheard = true
+		a.mayBeGranted = true
 		return a.ask(ctx, 0) // it was granted some time after the request was sent: with the ticket, the same lease is extended from now on
 	}
 	return a.hold(g, sent), nil
 }
 
-// end gives an acquisition up that has failed. The server may have granted it without this client having heard.
+// end gives an acquisition up that has failed. The server may have granted it and this client may not know it.
 func (a *acquisition) end() {
-	if !a.unheard {
+	if !a.mayBeGranted {
 		a.owners.done(a.owner, true)
 		return
 	}

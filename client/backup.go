@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// Backup writes an archive of everything that the server has to w. It takes the permission "admin" for everything. It
-// fails with [ErrNotAllowed] and [ErrUnauthenticated] before it writes, with [ErrUnreachable], also if the server sends nothing for a minute, with
-// [ErrAborted], and with an error of w. Whether the archive is whole shows at its end: "holdfast backup" checks that.
+// Backup writes an archive of everything that the server has to w. It needs the permission "admin" for everything.
+//
+// It fails with [ErrNotAllowed] and [ErrUnauthenticated] before it writes anything; with [ErrUnreachable], also if the server sends nothing for a
+// minute; with [ErrAborted]; and with an error of w. Only the end of the archive shows whether the archive is whole: "holdfast backup" checks that.
 func (c *Client) Backup(ctx context.Context, w io.Writer) error {
 	var archive *arriving
 	_, err := c.until(ctx, time.Now().Add(c.config.Patience), func() (answer reply, err error) {

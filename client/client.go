@@ -28,7 +28,7 @@ type Config struct {
 	// Patience is for how long a request is repeated that got no answer, or one that promises a later success. Default 10 s. An acquisition
 	// with a longer Wait is repeated until that is over.
 	Patience time.Duration
-	// HTTP sends the requests. Default a client of its own. Redirects are not followed, because they would carry the key elsewhere.
+	// HTTP sends the requests. Default: a client of its own. Redirects are not followed, because they would carry the key elsewhere.
 	HTTP *http.Client
 }
 
@@ -120,7 +120,7 @@ func (c *Client) Close(ctx context.Context) error {
 // owners are the names of the sessions of one client. The server distinguishes holders by these names. Each acquisition has its own name, but a
 // nested one shares the name of the lease around it. So the server never mistakes two independent acquisitions for a deadlock.
 type owners struct {
-	base string // random, and so the secret where there is no key
+	base string // random; without a key it is also the secret
 
 	mu   sync.Mutex
 	made int

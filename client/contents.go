@@ -82,9 +82,9 @@ func (o PutOptions) header() map[string]string {
 // Put writes the content of a document under the fence of a lease that covers exactly this document. The server checks the token in the
 // transaction that writes. Of two writes or deletions of one client under one lease the one that began later stays, in whatever order they arrive.
 //
-// It fails with [ErrStaleToken] and [ErrNotHolder] where the lease has ended, with [ErrStaleSave], with [ErrPrecondition], with
-// [ErrTooLarge] and [ErrStoreFull]; then nothing was written. After [ErrUnreachable] and [ErrAborted] it may have been. If an attempt had no
-// answer and a later one was refused, the error matches [ErrUnreachable] and the refusal.
+// If nothing was written, the error matches [ErrStaleToken] or [ErrNotHolder] (the lease has ended), [ErrStaleSave], [ErrPrecondition],
+// [ErrTooLarge] or [ErrStoreFull]. After [ErrUnreachable] and [ErrAborted] the content may have been written. If an attempt had no answer and a
+// later one was refused, the error matches [ErrUnreachable] and the refusal.
 func (c *Client) Put(ctx context.Context, f Fence, id string, data []byte, o PutOptions) (Info, error) {
 	path, err := documentPath("write", id, "/content")
 	if err != nil {
@@ -106,13 +106,13 @@ func (c *Client) Put(ctx context.Context, f Fence, id string, data []byte, o Put
 
 // change sends a request that changes a content. The refusal of one attempt does not tell what an earlier one without an answer has done.
 func (c *Client) change(ctx context.Context, r call) (reply, error) {
-	unheard := false
+	unanswered := false
 	answer, err := c.until(ctx, time.Now().Add(c.config.Patience), func() (reply, error) {
 		answer, err := c.try(ctx, r)
-		unheard = unheard || err != nil && !refused(err)
+		unanswered = unanswered || err != nil && !refused(err)
 		return answer, err
 	})
-	if err != nil && unheard && refused(err) {
+	if err != nil && unanswered && refused(err) {
 		err = &Error{Code: ErrUnreachable.Code, Message: "one attempt had no answer, so it may have been done; the next one was refused", Err: err}
 	}
 	return answer, err

@@ -101,7 +101,7 @@ func (e *Error) Is(target error) bool {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// on says what was done to what, if the error does not say it.
+// on adds the operation and the resource, if the error has none.
 func (e *Error) on(operation, resource string) *Error {
 	if e.Operation == "" {
 		e.Operation, e.Resource = operation, resource

@@ -58,14 +58,14 @@ func (c *Client) Break(ctx context.Context, id, reason string) error {
 
 // BreakLease is [Client.Break] for any lease, by [Holder.LeaseID].
 func (c *Client) BreakLease(ctx context.Context, leaseID, reason string) error {
-	unheard := false // an earlier request may have broken it: no other lease has this ID
+	mayHaveBroken := false // an earlier request may have broken it: no other lease has this ID
 	_, err := c.until(ctx, time.Now().Add(c.config.Patience), func() (reply, error) {
 		answer, err := c.try(ctx, c.breaking("/api/locks/"+url.PathEscape(leaseID)+"/break", reason))
-		if unheard && errors.Is(err, ErrLockNotFound) {
+		if mayHaveBroken && errors.Is(err, ErrLockNotFound) {
 			return answer, nil
 		}
 		_, again := mayPass(err)
-		unheard = unheard || again
+		mayHaveBroken = mayHaveBroken || again
 		return answer, err
 	})
 	return named(err, "break", "the lease "+leaseID)

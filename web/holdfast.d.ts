@@ -28,7 +28,7 @@ export type LockErrorCode =
   // codes of the platform and of other operations
   | "call-lost"            //  call, final: the tab that ran the service ended after it had accepted the call, which may have happened
   | "load-failed"          //  any operation, retryable: the worker or the Wasm could not be fetched, or the worker ended before Go ran; calling again tries again
-  | "lease-lost"           //  renew, final: stolen, handed over, its record was replaced, or the page was put to sleep
+  | "lease-lost"           //  renew, final: stolen, handed over, its record was replaced, or the page entered the back/forward cache
   | "deadlock"             //  acquire, retryable: chosen as the victim of a wait cycle
   | "reentrant"            //  acquire, final: this owner holds it already; waiting would never end
   | "aborted"              //  acquire, final: the caller's AbortSignal fired
@@ -80,7 +80,7 @@ export interface AcquireOptions {
   backoff?: Backoff;
   preferredStrategy?: Strategy;
   ifAvailable?: boolean;        // acquire-denied at once instead of waiting; acquire-timeout where nothing answers for 5 s
-  steal?: boolean;              // takes it from the holder, whose lease ends "lease-lost"
+  steal?: boolean;              // takes the lock from its holder, whose lease ends with "lease-lost"
   signal?: AbortSignal;
   /** Called once, when a final failure makes the caller read-only. */
   onReadonly?: (event: ProjectLockEvent) => void;
@@ -130,7 +130,7 @@ export interface WithLockOptions extends AcquireOptions {
 
 /** Why the page may no longer write. */
 export type ReadonlyReason = "acquire-failed" | "renew-failed" | "release-failed" | "lease-lost" | "runtime-crashed";
-/** Conditions that need attention although the lease goes on. */
+/** Conditions that need attention although the lease continues. */
 export type Warning = "fallback-engaged" | "fallback-degraded" | "heartbeat-delayed"
   | "self-wait"; // this page itself holds the lock that it waits for, outside any `within` chain
 
@@ -140,7 +140,7 @@ interface EventBase {
   readonly resource: string;
   /**
    * The lease of the event, from the first attempt to acquire it. Absent when all leases ended at once: the runtime
-   * crashed, or the page was put to sleep.
+   * crashed, or the page entered the back/forward cache.
    */
   readonly leaseId?: string;
 }
@@ -284,7 +284,7 @@ export type AutoSaveErrorCode =
   | "disposed"         //  save, final: AutoSave has ended
   | "handover-refused" //  edit, retryable: the page that edits refused, or cannot save
   | "handover-busy"    //  edit, retryable: another page has asked before, or takes it over at this moment
-  | "not-allowed"      //  any operation, final: as of a lock; the page is read-only, and what is not saved is a draft
+  | "not-allowed"      //  any operation, final: the server does not know the user, or the user may not do this; the page is read-only, and what is not saved is a draft
   | "handover-timeout"; // edit, retryable: the page that edits does not answer; force takes the lock from it
 
 /** A failure of AutoSave. The message says what failed and what can be done. */
@@ -345,7 +345,7 @@ export interface AutoSaveEventMap {
 
 /**
  * A text that saves itself. Its methods reject with an AutoSaveError or a ProjectLockError. When the page is hidden,
- * closed or put to sleep it saves by itself; a page that wakes from the back/forward cache is read-only until it has
+ * closed or enters the back/forward cache, it saves by itself. A page that returns from that cache is read-only until it has
  * the lock again.
  */
 export interface AutoSave extends EventTarget {
@@ -406,7 +406,7 @@ export interface AutoSave extends EventTarget {
 
 // ---- Services ------------------------------------------------------------------------------------
 
-/** A part of the time in which one tab runs a service: from the grant of its lock to the end of its lease. */
+/** The time in which one tab runs a service without a break: from the grant of its lock to the end of its lease. */
 export interface ServiceTerm {
   /** Greater than the token of every earlier term: give it to a store that refuses older writers. */
   readonly token: number;
@@ -454,22 +454,22 @@ export interface Service<H> extends EventTarget {
 export interface OpenOptions {
   /** Closes it as close() does, also before it is ready. */
   signal?: AbortSignal;
-  baseURL?: string | URL;          // where holdfast.wasm and the worker lie, perhaps on another origin; default: beside the module
-  wasmURL?: string | URL;          // one of them alone, for bundlers that give assets names of their own
+  baseURL?: string | URL;          // the folder of holdfast.wasm and the worker, perhaps on another origin; default: the folder of the module
+  wasmURL?: string | URL;          // the URL of this file alone, for bundlers that rename assets; so does workerURL
   workerURL?: string | URL;
   /**
-   * Where the Go runtime lives; default "worker". Workers can open a Holdfast too. In a shared worker or a service worker, which
+   * The thread in which the Go runtime runs; default "worker". Workers can open a Holdfast too. In a shared worker or a service worker, which
    * cannot start a worker in every browser, the runtime lives in that worker itself, over Web Locks; a service worker imports
    * `holdfast-page.js` beside `holdfast.js`.
    */
   host?: "worker" | "page";
   strategy?: "auto" | "web-lock" | "file-lock"; // default "auto": Web Locks, else OPFS; pages of different strategies exclude each other
   root?: string;                   // default "project": the OPFS folder that holds `.lock` and everything else
-  ownerName?: string;              // what other tabs are shown
+  ownerName?: string;              // the name that other tabs show
   /**
    * A Holdfast server. Leases then hold on this machine and on the server both, and AutoSave saves there; `locks` stays
-   * on this machine. If the server does not answer, the acquisition goes on trying ("acquire-timeout", retryable). `steal`
-   * takes from this browser's tabs alone. `ownerName` has at most 64 characters.
+   * on this machine. If the server does not answer, the acquisition tries again until its time limit ("acquire-timeout", retryable). `steal`
+   * takes the lock from tabs of this browser only. `ownerName` has at most 64 characters.
    */
   server?: {
     url: string | URL;
@@ -491,7 +491,7 @@ export interface Holdfast extends EventTarget {
   /**
    * Acquires the project's lease and renews it until it is released, lost or stale. Its events are dispatched before it
    * settles. Rejects with "acquire-denied" (`ifAvailable`), "acquire-timeout" (time or retries spent), "aborted",
-   * "lease-lost" (the page was put to sleep meanwhile), "web-lock-unsupported" or "unsupported" (the message says why),
+   * "lease-lost" (the page entered the back/forward cache meanwhile), "web-lock-unsupported" or "unsupported" (the message says why),
    * "invalid-argument", "runtime-crashed".
    */
   acquireProjectLock(options?: AcquireOptions): Promise<ProjectLockLease>;
