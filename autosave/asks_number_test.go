@@ -43,7 +43,7 @@ func TestOffersForAFormerQuestionCountForNothing(t *testing.T) {
 }
 
 // The asker hears the answer while it looks once more who edits, after its time. Force takes nothing from an editor that refuses.
-func TestForceHearsARefusalDuringTheLastLook(t *testing.T) {
+func TestForceObeysARefusalDuringTheLastLook(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		a.config.OnHandover = refuses
@@ -150,9 +150,9 @@ func TestQuestionAsTheOfferEndsIsAnswered(t *testing.T) {
 			a.config.Channel = busy
 			asked := a.vetoes(0, nil)
 			a.open()
-			ghost := w.air.Join()
+			other := w.air.Join()
 			offers := 0
-			stop, err := ghost.Listen(func(m autosave.Message) {
+			stop, err := other.Listen(func(m autosave.Message) {
 				if m.Kind == autosave.EditGranted {
 					offers++
 				}
@@ -160,7 +160,7 @@ func TestQuestionAsTheOfferEndsIsAnswered(t *testing.T) {
 			require.NoError(t, err)
 			defer stop()
 			asks := func(round string) {
-				require.NoError(t, ghost.Post(autosave.Message{Kind: autosave.EditRequest, Round: round, From: "ghost"}))
+				require.NoError(t, other.Post(autosave.Message{Kind: autosave.EditRequest, Round: round, From: "other"}))
 			}
 			asks("1")
 			w.sleep(9 * time.Second)

@@ -41,7 +41,7 @@ func TestDraftThatAnotherPageHasDiscardedStaysDiscarded(t *testing.T) {
 }
 
 // Another page has discarded a draft, and its message is late: the page of the draft has typed on, and made a draft of that.
-func TestTextTypedAfterADiscardThatWasHeardLateIsADraft(t *testing.T) {
+func TestTextTypedAfterADiscardThatArrivedLateIsADraft(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.savedOne(shelf)
 		w.stealFrom(a, ", mine")

@@ -22,7 +22,7 @@ func (l lateSeal) Seal(ctx context.Context, cause autosave.Cause) (*autosave.Dra
 }
 
 // A page loses the lock, gets it back and saves its text before it hears that the text is a draft. The draft is saved by then.
-func TestDraftThatWasSavedBeforeItWasTold(t *testing.T) {
+func TestDraftThatWasSavedBeforeItWasReported(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.author("a", shelf)
 		a.config.NoStandby, a.config.Drafts = true, lateSeal{a.desk}
@@ -42,7 +42,7 @@ func TestDraftThatWasSavedBeforeItWasTold(t *testing.T) {
 
 // Text that a read-only page has typed is merged before the page edits again. The page does not hear of the draft that
 // existed meanwhile.
-func TestDraftThatWasMergedBeforeItWasTold(t *testing.T) {
+func TestDraftThatWasMergedBeforeItWasReported(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
 		a := w.author("a", shelf)
 		a.config.NoStandby = true

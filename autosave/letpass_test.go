@@ -15,7 +15,7 @@ import (
 
 // A page waits for a document around the one that another page asks for. The editor refuses, and is closed. The waiting page has its turn
 // soon.
-func TestWaiterAroundHasItsTurnAfterARefusal(t *testing.T) {
+func TestWaiterAroundGetsTheLockAfterARefusal(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.document("a", "book/1")
 		a.config.OnHandover = refuses
@@ -31,7 +31,7 @@ func TestWaiterAroundHasItsTurnAfterARefusal(t *testing.T) {
 }
 
 // The page that was let pass edits, and is closed. The waiting page has its turn soon.
-func TestWaiterAroundHasItsTurnAfterTheNextEditor(t *testing.T) {
+func TestWaiterAroundGetsTheLockAfterTheNextEditor(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.document("a", "book/1").open()
 		x := w.document("x", "book").open()
@@ -165,7 +165,7 @@ func TestOneOfTwoTakesTheLockByForce(t *testing.T) {
 }
 
 // The page that asks is gone without a word, and so is the editor later. The waiting page has its turn soon.
-func TestWaiterAroundHasItsTurnAfterAnAskerThatIsGone(t *testing.T) {
+func TestWaiterAroundGetsTheLockAfterAnAskerThatIsGone(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.document("a", "book/1").open()
 		x := w.document("x", "book").open()

@@ -228,7 +228,7 @@ func (c noting) Listen(handle func(autosave.Message)) (func(), error) {
 }
 
 // A machine gives its question up. The page that edits hears that once, and answers that come later end nothing.
-func TestEndOfAQuestionIsHeardOnce(t *testing.T) {
+func TestEndOfAQuestionIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		var heard []autosave.MessageKind

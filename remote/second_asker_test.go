@@ -14,7 +14,7 @@ import (
 
 // A tab asks a page on another machine. A second tab of its browser asks just after or later. It hears that another page has asked, and its
 // force takes nothing from the tab that waits for the answer.
-func TestSecondTabThatAsksHearsOfTheFirst(t *testing.T) {
+func TestSecondTabThatAsksLearnsOfTheFirst(t *testing.T) {
 	for name, force := range map[string]bool{"without force": false, "with force": true} {
 		for _, later := range []time.Duration{0, time.Millisecond, 500 * time.Millisecond} {
 			t.Run(name+", "+later.String()+" later", func(t *testing.T) {

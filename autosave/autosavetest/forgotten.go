@@ -51,9 +51,9 @@ func testForgotten(h *harness) {
 	}
 }
 
-// testTornOrphan kills a page while it writes the content of a generation, then loses the
+// testTornContent kills a page while it writes the content of a generation, then loses the
 // indexes.
-func testTornOrphan(h *harness) {
+func testTornContent(h *harness) {
 	if h.Forget == nil || h.Open().Break == nil {
 		h.Skip("this storage has no indexes that could be lost, or cannot be made to fail")
 	}

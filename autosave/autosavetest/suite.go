@@ -68,7 +68,7 @@ func RunStore(t *testing.T, open func(t *testing.T) Storage) {
 		{"failed at any step it reads back whole", testFailed},
 		{"lost indexes are made anew from the history", testForgotten},
 		{"a lost index knew which one is current", testForgottenAside},
-		{"a torn generation is not taken for a whole one", testTornOrphan},
+		{"a torn generation is not taken for a whole one", testTornContent},
 		{"any content", testContent},
 		{"a generation has its draft and who saved it", testDescribed},
 	} {

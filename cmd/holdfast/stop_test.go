@@ -197,7 +197,7 @@ func TestSIGTERMEndsLiveSockets(t *testing.T) {
 }
 
 // Clients that do not answer the close message do not delay the server's end.
-func TestSIGTERMDoesNotWaitForMuteSockets(t *testing.T) {
+func TestSIGTERMDoesNotWaitForSilentSockets(t *testing.T) {
 	p := serveInProcess(t, "--stop-limit", "1s")
 	p.liveSockets(t, 3)
 	p.stop(t)

@@ -63,7 +63,7 @@ func TestReloadIsTheSameParticipant(t *testing.T) {
 }
 
 // Without a proof the server adds a new participant, even if the name is the same.
-func TestAStrangerDoesNotTakeAnAbsentParticipantsPlace(t *testing.T) {
+func TestAnotherSessionDoesNotTakeAnAbsentParticipantsPlace(t *testing.T) {
 	a := start(t, Config{Store: kvtest.Open(t), Grace: limit})
 	ann, ben := connect(t, a, session("browser-1")), connect(t, a, session("browser-2"))
 	id := ann.create("Ann")

@@ -56,7 +56,7 @@ func TestDeadInstanceIsRemoved(t *testing.T) {
 }
 
 // Participants without a socket, for instance those of a stopped server, leave after the grace period.
-func TestOrphansLeave(t *testing.T) {
+func TestParticipantsWithoutASocketLeave(t *testing.T) {
 	store := kvtest.Open(t)
 	a := start(t, Config{Store: store})
 	ann := connect(t, a)

@@ -12,7 +12,7 @@ import (
 )
 
 // The permission of a participant is withdrawn, or its token expires. It receives no further state, and its socket ends.
-func TestAParticipantWithoutPermissionHearsNoMore(t *testing.T) {
+func TestAParticipantWithoutPermissionGetsNoMoreStates(t *testing.T) {
 	a := start(t, Config{Store: kvtest.Open(t)})
 	ann := connect(t, a)
 	id := ann.create("Ann")

@@ -266,8 +266,8 @@ func (r *run) restart(signal syscall.Signal) {
 func (r *run) onlyInMemory(at float64) {
 	for s, ended := range r.ends {
 		for _, w := range s.words {
-			if at > ended && !w.saved && !w.home && !w.stored && !w.kept && w.owed != "" && (!s.began || s.returned || s.waits || !s.due(w, journal, ended)) {
-				w.owed = ""
+			if at > ended && !w.saved && !w.home && !w.stored && !w.kept && w.required != "" && (!s.began || s.returned || s.waits || !s.due(w, journal, ended)) {
+				w.required = ""
 				r.oracle.count["words in localStorage alone when the browser ended"]++
 			}
 		}

@@ -48,7 +48,7 @@ func (r *run) crowd(int) {
 	})
 }
 
-// fill fills OPFS for a while. Sessions that run meanwhile owe only acknowledged words.
+// fill fills OPFS for a while. Sessions that run meanwhile must keep only acknowledged words.
 func (r *run) fill(int) {
 	r.lasting("fill", time.Second+r.pause(3*time.Second), func() {
 		r.scarce = true

@@ -11,18 +11,18 @@ import (
 
 // word is a word that was typed once, in one session.
 type word struct {
-	text    string
-	session *session
-	typed   float64 // milliseconds of the wall clock, read by the page
-	saved   bool    // the page received the acknowledgement
-	home    bool    // seen in the content
-	posted  float64 // when it was sent to the journal's worker; 0: never
-	kept    bool    // the journal's worker reported that it is stored
-	stored  bool    // seen anywhere after the end of its page
-	owed    string  // the reason why it must be kept; "" while it may be lost
-	cached  bool    // owed only while its page is in the back/forward cache
-	missing time.Time
-	lost    bool // reported
+	text     string
+	session  *session
+	typed    float64 // milliseconds of the wall clock, read by the page
+	saved    bool    // the page received the acknowledgement
+	home     bool    // seen in the content
+	posted   float64 // when it was sent to the journal's worker; 0: never
+	kept     bool    // the journal's worker reported that it is stored
+	stored   bool    // seen anywhere after the end of its page
+	required string  // the reason why it must be kept; "" while it may be lost
+	cached   bool    // required only while its page is in the back/forward cache
+	missing  time.Time
+	lost     bool // reported
 }
 
 // session is one document that is open in one page, until that page ends.
@@ -146,7 +146,7 @@ func (o *oracle) told(s *session, e entry) {
 		s.returned = false
 		o.count["saves acknowledged"]++
 		for _, w := range s.document.typed(e.Words) {
-			w.saved, w.owed, w.cached = true, "it was acknowledged", false
+			w.saved, w.required, w.cached = true, "it was acknowledged", false
 		}
 	case "posted":
 		s.posts, s.waits = append(s.posts[max(0, len(s.posts)-2):], posting{e.At, e.Cost}), true
@@ -164,8 +164,8 @@ func (o *oracle) told(s *session, e entry) {
 		o.count["loads"]++
 		o.shrunk(s, set(e.Words))
 		for _, w := range s.document.typed(e.Replaced) {
-			if w.owed == "" && !s.excused {
-				w.owed = "its page was given another text"
+			if w.required == "" && !s.excused {
+				w.required = "its page was given another text"
 			}
 		}
 	case "failed":
@@ -207,15 +207,15 @@ func (o *oracle) end(s *session, how string, abrupt bool, at float64) {
 	s.ended, s.orderly = how, !abrupt && !strings.HasPrefix(how, tornDown)
 	o.count["end: "+how]++
 	for _, w := range s.words {
-		before := w.owed
+		before := w.required
 		switch {
-		case w.owed != "":
+		case w.required != "":
 		case w.kept:
-			w.owed = fmt.Sprintf("it was journalled, and its page ended (%s) %.0f ms after it was typed", how, at-w.typed)
+			w.required = fmt.Sprintf("it was journalled, and its page ended (%s) %.0f ms after it was typed", how, at-w.typed)
 		case !s.excused && (!abrupt || s.due(w, o.journal, at)):
-			w.owed = fmt.Sprintf("its page ended (%s) %.0f ms after it was typed", how, at-w.typed)
+			w.required = fmt.Sprintf("its page ended (%s) %.0f ms after it was typed", how, at-w.typed)
 			if abrupt && w.posted > 0 {
-				w.owed += fmt.Sprintf(", %.0f ms after the journal's worker was sent it", at-w.posted)
+				w.required += fmt.Sprintf(", %.0f ms after the journal's worker was sent it", at-w.posted)
 			}
 		}
 		w.cached = how == inCache && before == ""
@@ -228,12 +228,12 @@ const (
 )
 
 // back records that a page has come back from the cache. It shows its text, and may have opened its draft again, so
-// that no other page sees the draft. The words that it owed are owed again when it ends.
+// that no other page sees the draft. The words that it had to keep are required again when it ends.
 func (o *oracle) back(s *session) {
 	s.ended, s.returned = "", true
 	for _, w := range s.words {
 		if w.cached {
-			w.owed, w.cached, w.missing = "", false, time.Time{}
+			w.required, w.cached, w.missing = "", false, time.Time{}
 		}
 	}
 }
@@ -294,7 +294,7 @@ func (o *oracle) inspect(d *document, s seen, history bool, now time.Time) (more
 		w := d.words[text]
 		w.stored = w.stored || kept[text] && w.session.ended != ""
 		switch {
-		case w.lost, w.owed == "":
+		case w.lost, w.required == "":
 		case content[text] || kept[text] && !w.home && !w.saved:
 			w.missing = time.Time{}
 		case !history:
@@ -305,7 +305,7 @@ func (o *oracle) inspect(d *document, s seen, history bool, now time.Time) (more
 		case w.missing.IsZero():
 			w.missing = now
 		case now.Sub(w.missing) > o.patience && w.unannounced():
-			w.owed = ""
+			w.required = ""
 			o.count["words of ends that the browser did not announce"]++
 		case now.Sub(w.missing) > o.patience:
 			w.lost = true
@@ -333,20 +333,20 @@ func (w *word) story() string {
 	if w.saved {
 		parts = append(parts, "its save was acknowledged")
 	}
-	return strings.Join(append(parts, w.owed), "; ")
+	return strings.Join(append(parts, w.required), "; ")
 }
 
 // settle counts, at the end of the run, the words that an abrupt end was allowed to lose, and their ages.
 func (o *oracle) settle(d *document, s seen, ends map[*session]float64) {
 	kept := set(slices.Concat(s.Drafts, s.Content, s.History))
 	for _, w := range d.words {
-		if at, ended := ends[w.session]; ended && w.owed == "" && !kept[w.text] && !w.session.excused {
+		if at, ended := ends[w.session]; ended && w.required == "" && !kept[w.text] && !w.session.excused {
 			o.lostAges = append(o.lostAges, time.Duration((at-w.typed)*float64(time.Millisecond)))
 		}
 	}
 }
 
-// waiting reports whether a word of the document is owed and missing.
+// waiting reports whether a word of the document is required and missing.
 func (o *oracle) waiting(d *document) bool {
 	for _, w := range d.words {
 		if !w.missing.IsZero() && !w.lost {

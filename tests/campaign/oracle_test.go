@@ -43,7 +43,7 @@ func TestAcknowledgedWordMustBeInContentOrHistory(t *testing.T) {
 	}
 }
 
-func TestAbruptEndOwesWhatTheJournalHadTimeFor(t *testing.T) {
+func TestAbruptEndRequiresWhatTheJournalHadTimeFor(t *testing.T) {
 	o, s := typist(1000, 1100, 1200)
 	control := func(began, done float64) {
 		o.heard([]*session{s}, entry{What: "control", Began: began, At: done})
@@ -64,7 +64,7 @@ func TestAbruptEndOwesWhatTheJournalHadTimeFor(t *testing.T) {
 	assert.ElementsMatch(t, []time.Duration{280 * time.Millisecond, 180 * time.Millisecond}, o.lostAges)
 }
 
-func TestAbruptEndOwesWhatTheJournalHasAcknowledged(t *testing.T) {
+func TestAbruptEndRequiresWhatTheJournalHasAcknowledged(t *testing.T) {
 	o, s := typist(1000, 1010, 1020)
 	hear := func(what string, at, cost float64, words ...string) {
 		o.heard([]*session{s}, entry{What: what, Session: "s1", At: at, Cost: cost, Words: words})
@@ -77,13 +77,13 @@ func TestAbruptEndOwesWhatTheJournalHasAcknowledged(t *testing.T) {
 	assert.Contains(t, found, "the first: a; it was journalled")
 }
 
-// A journal that waits for its worker, or that has used much of the page's time, owes nothing yet.
-func TestAbruptEndOwesNothingWhileTheJournalHasNoTime(t *testing.T) {
+// A journal that waits for its worker, or that has used much of the page's time, need not have stored anything yet.
+func TestAbruptEndRequiresNothingWhileTheJournalHasNoTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		cost, control float64
 		answered      bool
 		killed, began bool // the browser, and Go
-		owes          bool
+		requires      bool
 	}{
 		"in time":                     {1, 1500, true, false, true, true},
 		"not answered":                {1, 1500, false, false, true, false},
@@ -105,7 +105,7 @@ func TestAbruptEndOwesNothingWhileTheJournalHasNoTime(t *testing.T) {
 			o.heard([]*session{s}, entry{What: "control", Began: c.control, At: c.control + 10})
 		}
 		o.end(s, "crashed", true, c.control+500)
-		assert.Equal(t, c.owes, strings.Contains(look(o, s, seen{Drafts: []string{"a"}}), "b; its page ended"), name)
+		assert.Equal(t, c.requires, strings.Contains(look(o, s, seen{Drafts: []string{"a"}}), "b; its page ended"), name)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestAnnouncedEndOwesEveryWord(t *testing.T) {
 }
 
 // A browser on a busy machine ends a page that does not answer within half a second, without an event for the page.
-func TestEndThatTheBrowserDidNotAnnounceOwesWhatWasJournalled(t *testing.T) {
+func TestEndThatTheBrowserDidNotAnnounceRequiresWhatWasJournalled(t *testing.T) {
 	for _, how := range []string{"closed", tornDown + " by close"} {
 		o, s := typist(1000, 1399)
 		o.heard([]*session{s}, entry{What: "journalled", Session: "s1", At: 1200, Words: []string{"a"}})
@@ -129,7 +129,7 @@ func TestEndThatTheBrowserDidNotAnnounceOwesWhatWasJournalled(t *testing.T) {
 }
 
 // A page that has come back shows its words, and no other page sees the draft that it has opened again.
-func TestPageOutOfTheCacheOwesWhatItEndsWith(t *testing.T) {
+func TestPageOutOfTheCacheMustKeepWhatItEndsWith(t *testing.T) {
 	o, s := typist(1000)
 	o.end(s, inCache, false, 1400)
 	o.inspect(s.document, seen{}, true, time.Now())
@@ -143,11 +143,11 @@ func TestPageOutOfTheCacheOwesWhatItEndsWith(t *testing.T) {
 
 // After a return from the cache, a page keeps its words in localStorage until the journal has another worker. A browser that ends may
 // lose them.
-func TestPageOutOfTheCacheOwesToADeadBrowserWhatItsNextWorkerHas(t *testing.T) {
+func TestPageOutOfTheCacheMustKeepWhatItsNextWorkerHasWhenTheBrowserDies(t *testing.T) {
 	for name, c := range map[string]struct {
-		hears string // of the next worker or Go
-		local bool   // localStorage outlives the end
-		owes  bool
+		hears    string // of the next worker or Go
+		local    bool   // localStorage outlives the end
+		requires bool
 	}{
 		"no worker":                  {"", false, false},
 		"no worker, and a crash":     {"", true, true},
@@ -167,12 +167,12 @@ func TestPageOutOfTheCacheOwesToADeadBrowserWhatItsNextWorkerHas(t *testing.T) {
 		}
 		s.local = c.local
 		o.end(s, "browser terminated", true, 1900)
-		assert.Equal(t, c.owes, look(o, s, seen{}) != "", name)
+		assert.Equal(t, c.requires, look(o, s, seen{}) != "", name)
 	}
 }
 
 // Such a page is closed, and the browser is killed before another page opens the document.
-func TestPageOutOfTheCacheOwesNothingThatOnlyLocalStorageHad(t *testing.T) {
+func TestPageOutOfTheCacheNeedNotKeepWhatOnlyLocalStorageHad(t *testing.T) {
 	for _, answers := range []bool{false, true} {
 		o, s := typist(1000)
 		s.began = true

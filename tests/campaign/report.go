@@ -16,7 +16,7 @@ func (r *run) report() string {
 	o, took := r.oracle, time.Since(r.begun)
 	fmt.Fprintf(&b, "# Campaign\n\nSeed %d. %d endings of a document in a page within %v: %.0f a minute. %d tabs with %d documents each, journal every %v.\n",
 		r.seed, r.endings, took.Round(time.Second), float64(r.endings)/took.Minutes(), tabs, perPage, journal)
-	fmt.Fprintf(&b, "\nControl writes, timer to answer: %s. An abrupt end owes a word when %d control writes that began after the journal was due had finished.\n", spread(o.controls), margin)
+	fmt.Fprintf(&b, "\nControl writes, timer to answer: %s. A word is required after an abrupt end when %d control writes that began after the journal was due had finished.\n", spread(o.controls), margin)
 	fmt.Fprintf(&b, "\nFrom a word to the answer of the journal's worker: %s.\n", spread(o.journals))
 	fmt.Fprintf(&b, "\nAge of the words that abrupt ends took by right: %s.\n", spread(o.lostAges))
 	b.WriteString("\n| What | How often |\n| --- | ---: |\n")

@@ -156,7 +156,7 @@ const draftFiles = `
 
 // A page that has saved leaves an empty draft behind as its tab is closed; if it ended right after the save, a draft
 // whose text is saved, or such a text in localStorage. Nothing waits then. A later text of that page waits.
-func TestEditableBesideADraftWithoutNews(t *testing.T) {
+func TestEditableBesideADraftThatIsSavedAlready(t *testing.T) {
 	t.Parallel()
 	n, w := troubledNetwork(t)
 	for _, c := range []struct{ name, kept, editable string }{

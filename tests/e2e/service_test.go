@@ -290,7 +290,7 @@ func TestCallAfterAnswer(t *testing.T) {
 
 // A page that was busy hears late that its lease was renewed. Until then its clock says that the lease has expired, and it
 // accepts and answers nothing. Then it answers all that came meanwhile: a call, an answer and a new tab.
-func TestServingTabHearsLateOfRenewal(t *testing.T) {
+func TestServingTabLearnsLateOfItsRenewal(t *testing.T) {
 	t.Parallel()
 	w, seen := serviceWorld(t, quick)
 	holder, caller := w.accepted(t, seen, "late", "answer", "'later', 'answer', 200")

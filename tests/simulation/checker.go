@@ -25,7 +25,7 @@ type checker struct {
 	service    *service // nil without one
 	heldThere  string   // on the server
 	movedThere bool
-	orphans    map[int64]time.Time // since when no program has them, by token
+	abandoned  map[int64]time.Time // since when no program has them, by token
 }
 
 // mark is a granted token and its holder.
@@ -46,7 +46,7 @@ const recordTokens, clockTokens = "record", "clock"
 
 func newChecker(w *world) *checker {
 	return &checker{w: w, tokens: make(map[string]mark), waits: make(map[*waiter]bool),
-		held: make(map[*origin]string), orphans: make(map[int64]time.Time), moved: make(map[*origin]bool)}
+		held: make(map[*origin]string), abandoned: make(map[int64]time.Time), moved: make(map[*origin]bool)}
 }
 
 // name is a name that a lease holds, with its mode.

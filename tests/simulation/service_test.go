@@ -14,7 +14,7 @@ import (
 
 // A lease may run out while its heartbeat waits for the store. That is no steal, so the checker has to know already.
 // A heartbeat that the store delivers late extends its lease late, so the checker looks for leftovers after it.
-func TestAServiceIsIllWhileItsStoreStalls(t *testing.T) {
+func TestAServiceIsUnhealthyWhileItsStoreStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{w: newWorld(1), dice: newWorld(1).dice("service"), stall: 8 * time.Second}
 		link := s.link(nil)
@@ -42,7 +42,7 @@ func TestAServiceIsIllWhileItsStoreStalls(t *testing.T) {
 }
 
 // Two leases of different holders have the same token, and a program has one of them. The checker misses nothing.
-func TestAnOrphanMayShareATokenWithALease(t *testing.T) {
+func TestAbandonedLeaseMayShareATokenWithAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(1)
 		c := newChecker(w)
@@ -53,8 +53,8 @@ func TestAnOrphanMayShareATokenWithALease(t *testing.T) {
 		require.NoError(t, err)
 		c.beliefs = []*belief{{lease: lock.Lease{Token: result.Revision}}}
 		for range 2 {
-			c.lookForOrphans(nil)
-			time.Sleep(orphanLimit + time.Second)
+			c.lookForAbandonedLeases(nil)
+			time.Sleep(abandonedLimit + time.Second)
 		}
 		assert.Len(t, w.findings, 1)
 	})

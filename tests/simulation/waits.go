@@ -47,7 +47,7 @@ func (c *checker) watch(origins []*origin, stop <-chan struct{}) {
 		select {
 		case <-tick.C:
 			c.lookAtWaiters()
-			c.lookForOrphans(origins)
+			c.lookForAbandonedLeases(origins)
 		case <-stop:
 			return
 		}
