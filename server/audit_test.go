@@ -55,7 +55,7 @@ func TestReloadsAreAudited(t *testing.T) {
 	assert.Contains(t, last.Reason, "line 1")
 }
 
-// Requests of strangers with long methods and paths are in the log, but not whole. They would fill the disk.
+// Requests of unknown clients with long methods and paths are in the log, but not whole. They would fill the disk.
 func TestLongRequestsAreClippedInTheAuditLog(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.log")

@@ -210,7 +210,7 @@ func (h *harness) refused(reply remote.Reply, status int, code string) {
 // free must find the document free, for another client that does not wait.
 func (h *harness) free() {
 	h.Helper()
-	stranger := h.Browser("stranger", "")
-	reply := h.granted(stranger, lock())
-	require.Equal(h, 200, h.send(stranger, of("DELETE", reply.Token)).Status)
+	another := h.Browser("another", "")
+	reply := h.granted(another, lock())
+	require.Equal(h, 200, h.send(another, of("DELETE", reply.Token)).Status)
 }

@@ -50,7 +50,7 @@ func serialAt(t *testing.T, address string, as kv.TLSFiles) int64 {
 // Members talk to those alone that show a certificate of their authority. A renewed one is in use at once.
 func TestMembersWithCertificates(t *testing.T) {
 	t.Parallel()
-	authority, stranger := kvtest.NewAuthority(t), kvtest.NewAuthority(t)
+	authority, other := kvtest.NewAuthority(t), kvtest.NewAuthority(t)
 	first := kv.Member{PeerURL: secureURL(t), ClientURL: secureURL(t), TLS: authority.Issue("first", 11, time.Hour)}
 	one, err := openMember(t, t.Context(), first)
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestMembersWithCertificates(t *testing.T) {
 	assert.Equal(t, "text", string(found.Value))
 
 	// A certificate of another authority, and one of both: this member trusts the cluster, and the cluster does not trust it.
-	foreign := stranger.Issue("foreign", 1, time.Hour)
+	foreign := other.Issue("foreign", 1, time.Hour)
 	_, err = join(shortly(t), foreign)
 	assert.ErrorContains(t, err, "unknown authority")
 	foreign.CA = first.TLS.CA

@@ -49,7 +49,7 @@ func TestRoomAgreesWithItsModel(t *testing.T) {
 			"clear all":   m.clearAll,
 			"leave":       m.leave,
 			"resume":      m.resume,
-			"a stranger":  m.refuseStranger,
+			"not inside":  m.refuseOutsider,
 			"":            m.check,
 		})
 	})
@@ -95,17 +95,17 @@ func (m *roomModel) resume(t *rapid.T) {
 	m.r = must(m.r.resume(former, p.token, p.name, "s"))(t)
 }
 
-func (m *roomModel) refuseStranger(t *rapid.T) {
+func (m *roomModel) refuseOutsider(t *rapid.T) {
 	before := must(m.r.encode())(t)
 	for _, try := range []func() (room, error){
-		func() (room, error) { return m.r.answer("stranger", "x") },
-		func() (room, error) { return m.r.clearAll("stranger") },
-		func() (room, error) { return m.r.resume("stranger", m.issue(), "x", "") },
+		func() (room, error) { return m.r.answer("outsider", "x") },
+		func() (room, error) { return m.r.clearAll("outsider") },
+		func() (room, error) { return m.r.resume("outsider", m.issue(), "x", "") },
 	} {
 		_, err := try()
 		require.ErrorIs(t, err, errNotInRoom)
 	}
-	m.r = m.r.leave("stranger")
+	m.r = m.r.leave("outsider")
 	require.Equal(t, before, must(m.r.encode())(t))
 }
 
@@ -126,7 +126,7 @@ func (m *roomModel) check(t *rapid.T) {
 	for i, me := range m.people {
 		m.checkMessage(t, hear(t, view, me.token), i)
 	}
-	_, ok := view.message("stranger")
+	_, ok := view.message("outsider")
 	require.False(t, ok)
 }
 

@@ -264,9 +264,9 @@ func TestAPageOfAnotherOrigin(t *testing.T) {
 		saver.markDirty(); await saver.flushNow(); await saver.dispose(); null`, nil)
 	assert.Equal(t, "from elsewhere", browser.Get[string](own, "await (await fetch('/api/documents/project/content')).text()"))
 
-	stranger := browsers[1].Open(t, home.OtherURL("/blank"))
+	unlisted := browsers[1].Open(t, home.OtherURL("/blank"))
 	asked := fmt.Sprintf("await fetch('%s/api/documents/project/lock').then(() => 'read', () => 'refused')", server.URL)
-	assert.Equal(t, "refused", browser.Get[string](stranger, asked))
+	assert.Equal(t, "refused", browser.Get[string](unlisted, asked))
 }
 
 // headerChange changes the headers of a response before it is sent.
