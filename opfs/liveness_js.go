@@ -24,11 +24,11 @@ type liveness struct {
 	turn    turn
 	alive   alive
 
-	dead           map[string]bool
-	probed         map[string]time.Duration // when a client was last found alive
-	present        presence                 // the living clients, if the last recovery asked for them
-	strangers      []string                 // clients that had a file, but no entry, when this client began
-	strangersFound time.Duration            // when they were first found to live
+	dead          map[string]bool
+	probed        map[string]time.Duration // when a client was last found alive
+	present       presence                 // the living clients, if the last recovery asked for them
+	unlisted      []string                 // clients that had a file, but no entry, when this client began
+	unlistedFound time.Duration            // when they were first found to live
 }
 
 // presence lists the clients that were alive during a recovery.
@@ -39,19 +39,19 @@ type presence struct {
 
 // suspects are the clients that block this one and may be gone.
 type suspects struct {
-	clients   []string
-	recovery  time.Time // if not zero: the recovery that waits for all living clients
-	called    bool      // the living clients were known when the step was decided
-	strangers []string  // clients with a file, but no entry
+	clients  []string
+	recovery time.Time // if not zero: the recovery that waits for all living clients
+	called   bool      // the living clients were known when the step was decided
+	unlisted []string  // clients with a file, but no entry
 }
 
-// begin makes this client a living one. The clients that have no entry then are strangers. It lists them first, because nothing may
+// begin makes this client a living one. The clients that have no entry then are unlisted. It finds them first, because nothing may
 // fail once the client lives.
 func (l *liveness) begin(ctx context.Context) (err error) {
-	if l.strangers, err = l.alive.others(ctx); err != nil {
+	if l.unlisted, err = l.alive.others(ctx); err != nil {
 		return err
 	}
-	l.strangersFound = 0
+	l.unlistedFound = 0
 	return l.alive.begin(ctx)
 }
 
@@ -71,15 +71,15 @@ func (l *liveness) findLiving(ctx context.Context, look suspects) (news bool) {
 	return !same
 }
 
-// findStrangers finds out which clients without an entry live, and waits a little for those to add one.
-func (l *liveness) findStrangers(ctx context.Context, look suspects) (news bool) {
-	living := l.alive.living(ctx, look.strangers)
+// findUnlisted finds out which clients without an entry live, and waits a little for those to add one.
+func (l *liveness) findUnlisted(ctx context.Context, look suspects) (news bool) {
+	living := l.alive.living(ctx, look.unlisted)
 	if !l.turn.take(ctx) {
 		return false
 	}
-	l.strangers = living
-	if l.strangersFound == 0 {
-		l.strangersFound = l.options.Clock.Now().Mono
+	l.unlisted = living
+	if l.unlistedFound == 0 {
+		l.unlistedFound = l.options.Clock.Now().Mono
 	}
 	l.turn.give()
 	return len(living) == 0 || wait.For(ctx, entryLimit/8) == nil
@@ -90,8 +90,8 @@ func (l *liveness) investigate(ctx context.Context, look suspects) (news bool) {
 	if !look.recovery.IsZero() {
 		return l.findLiving(ctx, look)
 	}
-	if len(look.strangers) > 0 {
-		return l.findStrangers(ctx, look)
+	if len(look.unlisted) > 0 {
+		return l.findUnlisted(ctx, look)
 	}
 	for _, client := range look.clients {
 		if l.turn.take(ctx) {

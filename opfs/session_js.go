@@ -23,27 +23,27 @@ func longer(pause time.Duration) time.Duration { return min(pause+pause/16, long
 // session is the table as one step of this client sees and changes it. The step takes effect if the file still has the
 // content on which it was decided.
 type session struct {
-	steps     *steps
-	living    *liveness
-	me        string // the id of this client
-	now       lock.Instant
-	t         *table
-	slot      slot
-	all       []slot
-	restart   bool // the file is written anew
-	changed   bool
-	before    []*entry // this client's entries in the table it saw last
-	patches   []patch  // the writes to the file
-	size      int      // of the file afterwards, if not 0
-	number    int64    // of the version that the writes make
-	fresh     bool     // the table is new: the site's data was cleared
-	lacks     bool     // the table lacks what this client wrote
-	keep      bool     // the file may stay open: no other client is about to use it
-	strangers []string // liveness.strangers after this step
-	ended     int      // how many of steps.ended are removed
-	notify    []string // the clients to notify
-	warning   string
-	look      suspects
+	steps    *steps
+	living   *liveness
+	me       string // the id of this client
+	now      lock.Instant
+	t        *table
+	slot     slot
+	all      []slot
+	restart  bool // the file is written anew
+	changed  bool
+	before   []*entry // this client's entries in the table it saw last
+	patches  []patch  // the writes to the file
+	size     int      // of the file afterwards, if not 0
+	number   int64    // of the version that the writes make
+	fresh    bool     // the table is new: the site's data was cleared
+	lacks    bool     // the table lacks what this client wrote
+	keep     bool     // the file may stay open: no other client is about to use it
+	unlisted []string // liveness.unlisted after this step
+	ended    int      // how many of steps.ended are removed
+	notify   []string // the clients to notify
+	warning  string
+	look     suspects
 
 	optional *entry // wants an answer, not a place in the queue
 	refuse   error  // the answer to optional, if it is a refusal
@@ -75,7 +75,7 @@ func (s *session) compose() {
 
 // written ends a step whose writes are in the file.
 func (s *session) written() {
-	s.steps.number, s.steps.doubt, s.living.strangers, s.steps.seen = s.number, false, s.strangers, s.now.Mono
+	s.steps.number, s.steps.doubt, s.living.unlisted, s.steps.seen = s.number, false, s.unlisted, s.now.Mono
 	s.steps.moved, s.steps.looked = false, s.now.Wall.UnixMilli()
 	s.steps.at("written")
 	s.adopt()
@@ -174,17 +174,17 @@ func (s *session) rejoin() {
 // compare begins a recovery if the table is whole but lacks what the living clients wrote: somebody replaced the file.
 func (s *session) compare() {
 	c := s.steps
-	s.strangers = slices.DeleteFunc(slices.Clone(c.liveness.strangers), s.t.knows)
+	s.unlisted = slices.DeleteFunc(slices.Clone(c.liveness.unlisted), s.t.knows)
 	s.lacks = s.t.lacks(s.before)
 	switch {
 	case s.t.recovery != nil: // the clients report what they hold
-		s.strangers = nil
-	case len(s.strangers) == 0 && !s.lacks:
-	case !s.lacks && (c.liveness.strangersFound == 0 || s.now.Mono-c.liveness.strangersFound < entryLimit):
-		s.look.strangers = s.strangers
+		s.unlisted = nil
+	case len(s.unlisted) == 0 && !s.lacks:
+	case !s.lacks && (c.liveness.unlistedFound == 0 || s.now.Mono-c.liveness.unlistedFound < entryLimit):
+		s.look.unlisted = s.unlisted
 	default:
 		s.startOver(errReplaced, false)
-		s.strangers = nil
+		s.unlisted = nil
 	}
 }
 

@@ -79,7 +79,7 @@ func (s *session) grant() {
 }
 
 func (s *session) try(e *entry) {
-	if s.t.recovery != nil || len(s.look.strangers) > 0 {
+	if s.t.recovery != nil || len(s.look.unlisted) > 0 {
 		return
 	}
 	blockers := s.t.blockers(e)
@@ -151,7 +151,7 @@ func (s *session) over(l *lease) bool {
 
 // denied returns the error that names the blocking holder.
 func (s *session) denied(e *entry) error {
-	if len(s.look.strangers) > 0 {
+	if len(s.look.unlisted) > 0 {
 		return lock.ErrDenied // preliminary: the caller may find out more
 	}
 	conflict := &lock.Error{Code: lock.CodeFallbackConflict, Operation: lock.OpAcquire, Err: lock.ErrDenied,
