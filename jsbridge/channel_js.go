@@ -96,13 +96,13 @@ func decodeWant(s string) (w lock.Want) {
 // EncodeHolder makes a HolderInfo of the declaration file. It leaves out unknown fields.
 func EncodeHolder(h lock.Holder) *Object {
 	o := &Object{}
-	o.Known("resource", h.Resource)
-	o.Known("mode", string(h.Mode))
-	o.Known("strategy", string(h.Strategy))
-	o.Known("ownerId", h.OwnerID)
-	o.Known("ownerName", h.OwnerName)
-	o.Known("leaseId", h.LeaseID)
-	o.Known("within", h.Within)
+	o.Optional("resource", h.Resource)
+	o.Optional("mode", string(h.Mode))
+	o.Optional("strategy", string(h.Strategy))
+	o.Optional("ownerId", h.OwnerID)
+	o.Optional("ownerName", h.OwnerName)
+	o.Optional("leaseId", h.LeaseID)
+	o.Optional("within", h.Within)
 	if h.Token != 0 {
 		o.Whole("token", h.Token)
 	}
@@ -118,12 +118,12 @@ func EncodeHolder(h lock.Holder) *Object {
 // EncodeWaiter makes a WaiterInfo of the declaration file, except for waitsFor.
 func EncodeWaiter(w lock.Waiter) *Object {
 	o := &Object{}
-	o.Known("resource", w.Resource)
-	o.Known("mode", string(w.Mode))
-	o.Known("ownerId", w.OwnerID)
-	o.Known("ownerName", w.OwnerName)
-	o.Known("leaseId", w.LeaseID)
-	o.Known("within", w.Within)
+	o.Optional("resource", w.Resource)
+	o.Optional("mode", string(w.Mode))
+	o.Optional("ownerId", w.OwnerID)
+	o.Optional("ownerName", w.OwnerName)
+	o.Optional("leaseId", w.LeaseID)
+	o.Optional("within", w.Within)
 	o.Moment("since", w.Since)
 	place(o, w.Paths, w.Slots)
 	return o

@@ -16,11 +16,11 @@ type Edits struct{ *Channel }
 // Post implements [autosave.Channel].
 func (e Edits) Post(m autosave.Message) error {
 	var o Object
-	o.Known("kind", string(m.Kind))
-	o.Known("round", m.Round)
-	o.Known("from", m.From)
-	o.Known("document", m.Document)
-	o.Known("detail", m.Detail)
+	o.Optional("kind", string(m.Kind))
+	o.Optional("round", m.Round)
+	o.Optional("from", m.From)
+	o.Optional("document", m.Document)
+	o.Optional("detail", m.Detail)
 	o.Whole("question", int64(m.Question))
 	o.Whole("grace", m.Grace.Milliseconds())
 	o.Flag("force", m.Force)

@@ -45,8 +45,8 @@ func (o *Object) JSON() Text {
 // Text adds a text.
 func (o *Object) Text(name, value string) { o.text = appendText(o.field(name), value) }
 
-// Known adds a text that is known: an empty one is left out.
-func (o *Object) Known(name, value string) {
+// Optional adds a text, unless it is empty.
+func (o *Object) Optional(name, value string) {
 	if value != "" {
 		o.Text(name, value)
 	}

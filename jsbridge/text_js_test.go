@@ -20,8 +20,8 @@ func TestObject(t *testing.T) {
 	for _, s := range texts {
 		o.Text(s, s)
 	}
-	o.Known("unknown", "")
-	o.Known("known", "yes")
+	o.Optional("unknown", "")
+	o.Optional("known", "yes")
 	o.Flag("flag", true)
 	o.Whole("whole", -3)
 	o.Whole("long", 1<<53)

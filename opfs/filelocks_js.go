@@ -74,7 +74,7 @@ func NewFileLocks(root string, options Options) (*FileLocks, error) {
 			liveness:    liveness{options: &options, turn: oneStep, alive: alive{dir: dir.Sub(aliveFolder)}, dead: make(map[string]bool), probed: make(map[string]time.Duration)},
 			clientState: clientState{unlikely: make(map[string]sighting), stalled: make(map[string]sighting)},
 		},
-		questions:   questions{name: name, hearing: hearing, answers: make(map[string]int64)},
+		questions:   questions{name: name, answerWait: answerWait, answers: make(map[string]int64)},
 		maintenance: maintenance{poke: make(chan struct{}, 1), waits: make(chan struct{}, 1)},
 	}
 	c.steps.life, c.end = context.WithCancelCause(context.Background())

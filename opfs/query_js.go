@@ -27,7 +27,7 @@ func (c *FileLocks) QuerySettled(ctx context.Context) (lock.Snapshot, error) {
 	ctx, end := c.steps.patient(ctx, errNotRead)
 	defer end()
 	t, number, err := c.ask(ctx)
-	if err == nil && c.heardOut(ctx, t, number) {
+	if err == nil && c.awaitAnswers(ctx, t, number) {
 		before, me := t, c.steps.liveness.alive.id
 		if t, err = c.steps.look(ctx); err == nil {
 			t.restore(me, before)
@@ -70,8 +70,8 @@ func (t *table) snapshot() (s lock.Snapshot) {
 	return s
 }
 
-// heardOut waits for the answers of the clients in the table. It reports whether there are any.
-func (c *FileLocks) heardOut(ctx context.Context, t *table, number int64) (others bool) {
+// awaitAnswers waits for the answers of the clients in the table. It reports whether there are any.
+func (c *FileLocks) awaitAnswers(ctx context.Context, t *table, number int64) (others bool) {
 	for begun := c.steps.options.Clock.Now().Mono; ; {
 		waited := c.steps.options.Clock.Now().Mono - begun
 		var missing []string
@@ -83,7 +83,7 @@ func (c *FileLocks) heardOut(ctx context.Context, t *table, number int64) (other
 				}
 			}
 		}
-		if waited > doubtful {
+		if waited > probeAfter {
 			c.steps.liveness.investigate(ctx, suspects{clients: missing})
 		}
 		if len(missing) == 0 || wait.For(ctx, time.Millisecond) != nil {

@@ -57,7 +57,7 @@ func TestQuerySeesPendingOperationsOfOthers(t *testing.T) {
 	t.Run("request", func(t *testing.T) {
 		root := newRoot()
 		a, holder := newClient(t, root), newClient(t, root)
-		a.questions.hearing = time.Minute
+		a.questions.answerWait = time.Minute
 		held := hold(t, holder, "x")
 		b, done := busyClient(t, root)
 		go func() { _, _ = b.Request(t.Context(), want("x")) }()
@@ -69,7 +69,7 @@ func TestQuerySeesPendingOperationsOfOthers(t *testing.T) {
 	t.Run("release", func(t *testing.T) {
 		root := newRoot()
 		a, b, waiter := newClient(t, root), newClient(t, root), newClient(t, root)
-		a.questions.hearing = time.Minute
+		a.questions.answerWait = time.Minute
 		held := hold(t, b, "x")
 		go func() { _, _ = waiter.Request(t.Context(), want("x")) }()
 		inLine(t, a, 1)
@@ -98,10 +98,10 @@ func TestQueryDoesNotWaitForFrozenClient(t *testing.T) {
 	root := newRoot()
 	a := newClient(t, root)
 	b, wake := busyClient(t, root)
-	a.questions.hearing = 50 * time.Millisecond
+	a.questions.answerWait = 50 * time.Millisecond
 	_, err := a.QuerySettled(t.Context())
 	require.NoError(t, err)
-	a.questions.hearing = time.Hour
+	a.questions.answerWait = time.Hour
 	_, err = a.QuerySettled(t.Context())
 	require.NoError(t, err)
 
@@ -119,7 +119,7 @@ func TestQueryDoesNotWaitForFrozenClient(t *testing.T) {
 func TestQueryDoesNotWaitForDeadClient(t *testing.T) {
 	root := newRoot()
 	a := newClient(t, root)
-	a.questions.hearing = time.Hour
+	a.questions.answerWait = time.Hour
 	for range 3 {
 		p := startPeer(t, root, safejs.Null())
 		p.tell("request", "x")

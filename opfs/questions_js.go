@@ -16,17 +16,17 @@ const (
 )
 
 const (
-	// hearing is how long a query waits for answers. A query does not wait for a client that left an earlier question
+	// answerWait is how long a query waits for answers. A query does not wait for a client that left an earlier question
 	// unanswered, until that client answers again.
-	hearing = 100 * time.Millisecond
-	// doubtful is the time after which a query checks whether the clients that have not answered live.
-	doubtful = 10 * time.Millisecond
+	answerWait = 100 * time.Millisecond
+	// probeAfter is the time after which a query checks whether the clients that have not answered live.
+	probeAfter = 10 * time.Millisecond
 )
 
 // questions has the questions that this client asks other clients before a settled query. It needs no mutex, see requests.
 type questions struct {
-	name    string // of this client in its questions
-	hearing time.Duration
+	name       string // of this client in its questions
+	answerWait time.Duration
 
 	asked   int64            // number of questions asked so far
 	answers map[string]int64 // by client: the last question it answered
@@ -49,7 +49,7 @@ func (q *questions) unanswered(client string, number int64, waited time.Duration
 	if q.answers[client] >= number {
 		return false
 	}
-	if waited > q.hearing {
+	if waited > q.answerWait {
 		q.answers[client] = math.MaxInt64
 	}
 	return true

@@ -14,7 +14,7 @@ func encodeAutosave(e autosave.Event) (*jsbridge.Object, parts) {
 	o, bytes := event(string(e.Type)), parts{}
 	o.Add("state", encodeSaverState(e.State))
 	if g := e.Generation; g != nil {
-		o.Known("draft", g.Draft)
+		o.Optional("draft", g.Draft)
 		o.Whole("number", g.Number)
 	}
 	switch e.Type {
@@ -89,7 +89,7 @@ func encodeGeneration(g autosave.Generation) jsbridge.Text {
 	o.Whole("token", g.Token)
 	o.Text("sha256", g.SHA256)
 	o.Flag("current", g.Current)
-	o.Known("name", g.Name)
-	o.Known("ownerName", g.OwnerName)
+	o.Optional("name", g.Name)
+	o.Optional("ownerName", g.OwnerName)
 	return o.JSON()
 }

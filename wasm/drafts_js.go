@@ -90,11 +90,11 @@ func encodeDraft(d autosave.Draft) jsbridge.Text {
 	o.Text("id", d.ID)
 	o.Add("path", jsbridge.Texts(d.Path))
 	o.Text("ownerId", d.OwnerID)
-	o.Known("ownerName", d.OwnerName)
+	o.Optional("ownerName", d.OwnerName)
 	o.Whole("at", d.At.UnixMilli())
 	o.Whole("bytes", d.Bytes)
 	o.Text("cause", string(d.Cause))
-	o.Known("base", d.Base)
+	o.Optional("base", d.Base)
 	return o.JSON()
 }
 

@@ -18,7 +18,7 @@ func encodeLease(l lock.Lease) jsbridge.Text {
 	var o jsbridge.Object
 	o.Text("leaseId", l.ID)
 	o.Text("ownerId", l.OwnerID)
-	o.Known("ownerName", l.OwnerName)
+	o.Optional("ownerName", l.OwnerName)
 	o.Text("resource", l.Resource)
 	o.Text("strategy", string(l.Strategy))
 	o.Flag("viaFallback", l.Fallback)
@@ -34,7 +34,7 @@ func encodeLease(l lock.Lease) jsbridge.Text {
 	if l.Slots > 1 {
 		o.Whole("slot", int64(l.Slot))
 	}
-	o.Known("within", l.Within)
+	o.Optional("within", l.Within)
 	return o.JSON()
 }
 
@@ -44,7 +44,7 @@ func encodeEvent(e lock.Event) *jsbridge.Object {
 	o.Whole("at", e.At.UnixMilli())
 	o.Text("ownerId", e.OwnerID)
 	o.Text("resource", e.Resource)
-	o.Known("leaseId", e.LeaseID)
+	o.Optional("leaseId", e.LeaseID)
 	if e.Lease != nil {
 		o.Add("lease", encodeLease(*e.Lease))
 	}
@@ -59,7 +59,7 @@ func encodeEvent(e lock.Event) *jsbridge.Object {
 		o.Duration("nextHeartbeatInMs", e.NextHeartbeatIn)
 	case lock.EventWarning:
 		o.Text("warning", string(e.Warning))
-		o.Known("detail", e.Detail)
+		o.Optional("detail", e.Detail)
 	case lock.EventHandoverRequested:
 		o.Text("from", e.From)
 	case lock.EventError:
@@ -91,7 +91,7 @@ func reason(err error) jsbridge.Text {
 	o.Text("operation", string(cmp.Or(e.Operation, e.Code.Info().Operation)))
 	o.Flag("retryable", e.Retryable())
 	o.Text("message", e.Error())
-	o.Known("resource", e.Resource)
+	o.Optional("resource", e.Resource)
 	return o.JSON()
 }
 

@@ -149,7 +149,7 @@ export class AutoSave implements Saver {
   read(id: string): Promise<Uint8Array> { return this.#call("read", { id }) as Promise<Uint8Array>; }
 
   async restore(id: string, load?: (content: Uint8Array) => unknown): Promise<Uint8Array> {
-    if (!this.#spare() && this.#snapshots.unsaved) this.#snapshots.stand(); // the page may show something else until the content is there
+    if (!this.#spare() && this.#snapshots.unsaved) this.#snapshots.fix(); // the page may show something else until the content is there
     const restored = await (this.#restoring = this.#call("restore", { id })) as Uint8Array;
     const late = this.#restored.moment !== this.#snapshots.moment;
     this.#replace(this.#restored.id, restored); // text typed meanwhile is a draft
@@ -208,7 +208,7 @@ export class AutoSave implements Saver {
   /** Makes a draft, which every page sees, of text that was typed in a page that may not write, unless the page edits by then. */
   async #setAside(): Promise<void> {
     if (!this.#readOnly || this.#asleep || this.#disposing || !this.#snapshots.unsaved || this.#journal.sealed?.marks === this.#snapshots.marks) return;
-    await this.#journal.draft(this.#snapshots.stand(), "lock-lost");
+    await this.#journal.draft(this.#snapshots.fix(), "lock-lost");
     await this.drafts(); // Go finds it and reports it
   }
 
@@ -336,7 +336,7 @@ export class AutoSave implements Saver {
 
   /** Returns the unsaved text, if the page can return it synchronously. */
   #unsaved(): Uint8Array | undefined {
-    const { text } = this.#snapshots.stand();
+    const { text } = this.#snapshots.fix();
     return text === undefined || text === this.#snapshots.baseText ? undefined : encoded(text).slice(); // an editor may mark what it loads
   }
 

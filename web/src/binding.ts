@@ -18,7 +18,7 @@ export interface BindingOptions extends AutoSaveOptions {
   load?: (content: Uint8Array) => unknown;
 }
 
-/** The Holdfast of a component, or the options of one that the component opens itself. A Holdfast that is there and undefined comes later. */
+/** The Holdfast of a component, or the options of one that the component opens itself. If the option `holdfast` is present and undefined, the Holdfast comes later. */
 export interface Given {
   holdfast?: Holdfast | undefined;
   open?: OpenOptions | undefined;

@@ -3,7 +3,7 @@
 import { problem } from "./errors";
 import type { Method, Reason } from "./protocol";
 
-/** The deadline of a call that begins now and does not wait for a person: 15 seconds. */
+/** The deadline of a call that begins now and does not wait for the user: 15 seconds. */
 export const deadline = (): number => performance.now() + 15_000;
 
 /** The deadline of AutoSaves whose Holdfast closes by `end`: two seconds earlier. */

@@ -61,7 +61,7 @@ class StandIn {
   #saver!: Saver;
   #bound!: readonly [id: number, folder: string, ownerId: string, ownerName: string];
   #promised = true; // the last event says that the page may edit
-  #mute = false; // the page knows already that it is read-only
+  #knowsReadOnly = false; // the page knows already that it is read-only
   #called = false; // Go begins
   #over = false; // Go answers by itself
   #marked = false; // since Go was called
@@ -102,7 +102,7 @@ class StandIn {
     this.#hold(loan);
   }
 
-  /** The lock may be stolen. It is given back when the page is put to sleep. */
+  /** The lock may be stolen. The page gives it back when the page enters the back/forward cache. */
   #hold(loan: Loan): void {
     this.#loan = loan;
     void loan.stolen.then((error) => {
@@ -126,7 +126,7 @@ class StandIn {
         const same = saved === undefined ? undefined : (saved?.base ?? "") === shown;
         if (this.#loan && same && unsaved === false && !this.#stop.aborted) {
           this.#promised = true;
-          this.#mute = false;
+          this.#knowsReadOnly = false;
           return this.#editable(null);
         }
         this.#loan = undefined;
@@ -246,8 +246,8 @@ class StandIn {
       } else if (type === "autosave:editable") this.#lose("acquire-failed", undefined);
       else if (type === "autosave:readonly") this.#promised = false;
       else if (raw.state) raw = { ...raw, state: { ...raw.state, phase: "idle", readOnly: false } };
-    } else if (this.#mute && (raw.type === "autosave:editable" || raw.type === "autosave:readonly")) {
-      this.#mute = false;
+    } else if (this.#knowsReadOnly && (raw.type === "autosave:editable" || raw.type === "autosave:readonly")) {
+      this.#knowsReadOnly = false;
       if (raw.type === "autosave:readonly") raw = { ...raw, type: "autosave:phase" }; // it has the holder
     }
     const { leaseId = this.#leaseId } = raw;
@@ -266,7 +266,7 @@ class StandIn {
   #lose(reason: string, error: unknown): void {
     if (this.#over || !this.#promised) return;
     this.#promised = false;
-    this.#mute = true;
+    this.#knowsReadOnly = true;
     this.#saver.heard({ type: "autosave:readonly", reason, ...(error !== undefined && { error }), state: { ...state, phase: "readonly", readOnly: true } } as unknown as Told);
   }
 

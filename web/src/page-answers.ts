@@ -32,6 +32,6 @@ export const pageAnswers = (saver: number, call: Wire["call"], snapshots: PageSn
   },
 
   async seal(cause) {
-    return { draft: snapshots.unsaved && await journal.draft(snapshots.stand(), cause) };
+    return { draft: snapshots.unsaved && await journal.draft(snapshots.fix(), cause) };
   },
 });

@@ -1,4 +1,4 @@
-// Reports when a page is hidden, put to sleep, or ends.
+// Reports when a page is hidden, enters the back/forward cache, or ends.
 
 /** The actions of an AutoSave then. `keep` must be done when it returns: nothing may run after it. */
 interface Life { keep(): void; flush(): void; resume(): void; suspend(): void; sleep(): void; wake(): void }

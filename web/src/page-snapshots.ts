@@ -39,8 +39,8 @@ export class PageSnapshots {
   #firstMarks = 0; // number of marks when the text was replaced
   #served: PageSnapshot | undefined; // the last snapshot that Go got
   #pins: PageSnapshot[] = []; // the pinned snapshots that Go will get, in order
-  #stands: PageSnapshot | undefined; // the last snapshot that was pinned
-  #stood: PageSnapshot | undefined; // the last one that stays valid while the page shows another text
+  #lastPinned: PageSnapshot | undefined; // the last snapshot that was pinned
+  #fixed: PageSnapshot | undefined; // the last one that stays valid while the page shows another text
   given: PageSnapshot[] = []; // the snapshots that Go got and has not saved yet
   #last: PageSnapshot | undefined; // the snapshot taken when the page ended its AutoSave
 
@@ -62,7 +62,7 @@ export class PageSnapshots {
    * higher number than that of the same text in Go would seem to contain more than what is saved.
    */
   take(): PageSnapshot {
-    return this.#last ?? this.#present(this.#stands) ?? this.#present(this.#served) ?? this.#taken();
+    return this.#last ?? this.#present(this.#lastPinned) ?? this.#present(this.#served) ?? this.#taken();
   }
 
   /**
@@ -70,7 +70,7 @@ export class PageSnapshots {
    * is taken, unless the page may show another text by now.
    */
   #present(snapshot: PageSnapshot | undefined): PageSnapshot | undefined {
-    return snapshot?.marks === this.marks && (snapshot.text !== undefined || snapshot === this.#stood || snapshot.due > performance.now()) ? snapshot : undefined;
+    return snapshot?.marks === this.marks && (snapshot.text !== undefined || snapshot === this.#fixed || snapshot.due > performance.now()) ? snapshot : undefined;
   }
 
   /**
@@ -86,11 +86,11 @@ export class PageSnapshots {
    * Returns the present text of the page. It stays valid until the next mark, even if the page shows another text
    * without a mark.
    */
-  stand(): PageSnapshot { return this.#stood = this.#stands = this.take(); }
+  fix(): PageSnapshot { return this.#fixed = this.#lastPinned = this.take(); }
 
   /** The snapshot that stays valid while the page shows another text. Go has possibly saved it already: it saves before it lets the page edit again. */
   get covered(): Content | undefined {
-    const text = this.#present(this.#stands)?.text;
+    const text = this.#present(this.#lastPinned)?.text;
     if (text === undefined) return undefined;
     const { text: shown } = this.#taken(); // absent if the page cannot return its text at once
     return shown !== undefined && equal(shown, text) ? undefined : text;
@@ -115,7 +115,7 @@ export class PageSnapshots {
 
   /** Takes the next snapshot for Go, unless the last one includes all marks. */
   pin(): PageSnapshot {
-    const snapshot = this.#stands = this.take();
+    const snapshot = this.#lastPinned = this.take();
     this.#pins.push(snapshot);
     return snapshot;
   }
@@ -150,7 +150,7 @@ export class PageSnapshots {
 
   /** A generation was made of a snapshot of the present draft, perhaps by another page. */
   saved(number: number, generation: string): void {
-    const snapshot = [...this.given, this.#stood].find((one) => one?.number === number);
+    const snapshot = [...this.given, this.#fixed].find((one) => one?.number === number);
     this.given = this.given.filter((one) => one.number > number);
     if (snapshot) this.#savedMarks = Math.max(this.#savedMarks, snapshot.marks);
     this.baseText = snapshot?.text;
@@ -174,14 +174,14 @@ export class PageSnapshots {
     this.base = base;
     this.baseText = text;
     this.#savedMarks = this.#firstMarks = this.marks;
-    this.#served = this.#stands = undefined;
+    this.#served = this.#lastPinned = undefined;
     this.#pins = [];
     this.given = [];
   }
 
   #forget(snapshot: PageSnapshot): void {
     if (this.#served === snapshot) this.#served = undefined;
-    if (this.#stands === snapshot) this.#stands = undefined;
+    if (this.#lastPinned === snapshot) this.#lastPinned = undefined;
     this.unpin(snapshot);
     this.given = this.given.filter((one) => one !== snapshot);
   }

@@ -39,7 +39,7 @@ export interface Listener {
   died: Died;
   /** The writer of drafts can be called. */
   writes?(journal: Host["journal"]): void;
-  /** The page was put to sleep, and a Holdfast of it held a lock: the instance has ended. */
+  /** The page entered the back/forward cache, and a Holdfast of it held a lock: the instance has ended. */
   slept(): void;
 }
 

@@ -26,7 +26,7 @@ const runtimes = ((globalThis as Record<symbol, unknown>)[Symbol.for(`holdfast r
 
 /** A runtime that the page shares. */
 export interface SharedHost extends Host {
-  /** The page is put to sleep: no lock may be held meanwhile. */
+  /** The page enters the back/forward cache: no lock may be held meanwhile. */
   sleep(): void;
 }
 

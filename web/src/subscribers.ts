@@ -1,4 +1,4 @@
-// An EventTarget that also calls functions with all its news.
+// An EventTarget that also calls functions at each change.
 
 import { callListener } from "./call-listener";
 

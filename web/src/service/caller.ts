@@ -126,7 +126,7 @@ export class Caller implements Owner {
     else this.#flush();
   }
 
-  /** The page is put to sleep, and hears nothing of what it has sent. Calls that wait go on when it wakes. */
+  /** The page enters the back/forward cache, and receives no answer to what it has sent. Calls that wait continue when it returns. */
   sleep(): void {
     this.#asleep = true;
     if (this.#open) this.#retire(this.#open, true);

@@ -17,14 +17,15 @@ const pauseMs = 250, longestMs = 30_000;
 /** Failures that no other attempt changes. */
 const finally_ = ["aborted", "unsupported", "invalid-argument", "not-allowed"];
 
-/** Whether a lease has not expired. A tab that was frozen knows that before it hears of its successor. */
+/** Whether a lease has not expired. A tab that was frozen knows that before it learns of its successor. */
 export interface Validity {
   (): boolean;
   /** Is called at each renewal. */
   renewed?: () => void;
 }
 
-interface Office {
+/** The part of the server of serve.ts that a candidate calls. */
+interface Server {
   error(code: LockErrorCode, why: string): Error;
   /** Takes the lock of the term until the signal aborts. Returns whether this page holds it. `lost` is called if another page takes it. */
   hold(token: number, ended: AbortSignal, lost: () => void): Promise<boolean>;
@@ -39,7 +40,7 @@ interface Office {
 export class Candidate {
   readonly #open: () => Holdfast;
   readonly #start: Start;
-  readonly #office: Office;
+  readonly #server: Server;
   readonly #life = new AbortController();
   #holdfast: Holdfast;
   #term: AbortController | undefined;
@@ -47,10 +48,10 @@ export class Candidate {
   #wake = (): void => undefined;
   #goOn = (): void => undefined; // ends a pause
 
-  constructor(open: () => Holdfast, start: Start, office: Office) {
+  constructor(open: () => Holdfast, start: Start, server: Server) {
     this.#open = open;
     this.#start = start;
-    this.#office = office;
+    this.#server = server;
     this.#holdfast = open();
     void this.#run();
   }
@@ -58,14 +59,14 @@ export class Candidate {
   async close(): Promise<void> {
     this.#life.abort();
     this.wake();
-    this.#term?.abort(this.#office.error("aborted", "it was closed in the tab that served"));
+    this.#term?.abort(this.#server.error("aborted", "it was closed in the tab that served"));
     await this.#holdfast.close().catch(() => undefined); // its lock ends with it
   }
 
   /** The page ends, or goes into the back/forward cache. */
   sleep(): void {
     this.#awake = new Promise((wake) => { this.#wake = wake; });
-    this.#term?.abort(this.#office.error("lease-lost", "the page was put to sleep"));
+    this.#term?.abort(this.#server.error("lease-lost", "the page was put to sleep"));
   }
 
   wake(): void {
@@ -82,7 +83,7 @@ export class Candidate {
       } catch (failure) {
         if (this.#life.signal.aborted) return;
         const { code } = failure as ProjectLockError;
-        if (finally_.includes(code)) return this.#office.over(failure);
+        if (finally_.includes(code)) return this.#server.over(failure);
         if (code === "runtime-crashed") await this.#reopen();
         failures++;
       }
@@ -113,14 +114,14 @@ export class Candidate {
     if (lease.signal.aborted) lost();
     const validity = this.#validity(lease, signal);
     try {
-      const held = this.#office.hold(token, signal, () => term.abort(this.#office.error("lease-lost", "another page took the lock of the term")));
+      const held = this.#server.hold(token, signal, () => term.abort(this.#server.error("lease-lost", "another page took the lock of the term")));
       const functions = await this.#started(token, signal);
-      await this.#office.serve(token, functions, validity, await held, signal);
+      await this.#server.serve(token, functions, validity, await held, signal);
       return true;
     } catch (failure) {
       if (signal.aborted) return true; // not a failure of start
       term.abort(failure);
-      this.#office.failed(failure);
+      this.#server.failed(failure);
       return false;
     } finally {
       await lease.release().catch(() => undefined); // it may have ended
@@ -132,10 +133,10 @@ export class Candidate {
     const ended = new Promise<never>((_, reject) => {
       signal.addEventListener("abort", () => reject(signal.reason as Error));
       signal.throwIfAborted();
-      late = setTimeout(reject, startMs, this.#office.error("acquire-timeout", `start has not settled in ${startMs / 1000} s`));
+      late = setTimeout(reject, startMs, this.#server.error("acquire-timeout", `start has not settled in ${startMs / 1000} s`));
     });
     const functions = await Promise.race([(async () => this.#start({ token, signal }))(), ended]).finally(() => clearTimeout(late));
-    if (typeof functions !== "object" || functions === null) throw this.#office.error("invalid-argument", "start must return an object of functions");
+    if (typeof functions !== "object" || functions === null) throw this.#server.error("invalid-argument", "start must return an object of functions");
     return functions as Functions;
   }
 

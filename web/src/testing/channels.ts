@@ -40,7 +40,7 @@ function opaque(value: object): object | undefined {
 }
 
 /** A receiver of messages, by `onmessage` or listeners. */
-export class Ear {
+export class Receiver {
   onmessage: Heard | null = null;
   readonly #listeners = new Set<Heard>();
 
@@ -64,7 +64,7 @@ export class Ear {
 }
 
 export class Channels {
-  readonly #open = new Set<{ owner: Owner; name: string; ear: Ear }>();
+  readonly #open = new Set<{ owner: Owner; name: string; receiver: Receiver }>();
   readonly #clock: Clock;
 
   constructor(clock: Clock) { this.#clock = clock; }
@@ -76,12 +76,12 @@ export class Channels {
   /** The BroadcastChannel of a page or worker. */
   classFor(owner: Owner): new (name: string) => object {
     const open = this.#open, clock = this.#clock;
-    return class extends Ear {
-      readonly #one: { owner: Owner; name: string; ear: Ear };
+    return class extends Receiver {
+      readonly #one: { owner: Owner; name: string; receiver: Receiver };
 
       constructor(readonly name: string) {
         super();
-        this.#one = { owner, name: `${name}`, ear: this };
+        this.#one = { owner, name: `${name}`, receiver: this };
         open.add(this.#one);
       }
 
@@ -89,7 +89,7 @@ export class Channels {
         for (const other of open) {
           if (other === this.#one || other.name !== this.#one.name) continue;
           const data = copied(message);
-          clock.task(other.owner, () => open.has(other) && other.ear.hear(data));
+          clock.task(other.owner, () => open.has(other) && other.receiver.hear(data));
         }
       }
 
@@ -102,11 +102,11 @@ export class Channels {
     const clock = this.#clock;
     return class {
       readonly port1 = port(() => this.port2);
-      readonly port2: Ear = port(() => this.port1);
+      readonly port2: Receiver = port(() => this.port1);
     };
-    function port(other: () => Ear): Ear {
-      const ear = new Ear();
-      return Object.assign(ear, {
+    function port(other: () => Receiver): Receiver {
+      const receiver = new Receiver();
+      return Object.assign(receiver, {
         postMessage: (message: unknown) => clock.task(owner, () => other().hear(copied(message))),
         close: () => undefined,
       });

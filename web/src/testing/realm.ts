@@ -2,7 +2,7 @@
 
 import { webcrypto } from "node:crypto";
 import { TextDecoder as Decoder, TextEncoder as Encoder } from "node:util";
-import { Channels, copied, Ear } from "./channels";
+import { Channels, copied, Receiver } from "./channels";
 import { Clock, type Owner } from "./clock";
 import { Files } from "./files";
 import { Locks } from "./locks";
@@ -144,7 +144,7 @@ export function pageGlobals(world: World, owner: Owner, workers: Set<Owner>): Re
   const globals = common(world, owner, false);
   const events = new EventTarget(), document = new EventTarget();
   define(document, { hidden: false, visibilityState: "visible", defaultView: globals });
-  class Worker extends Ear {
+  class Worker extends Receiver {
     onerror: ((event: { message: string; preventDefault(): void }) => void) | null = null;
     readonly #owner: Owner = { alive: owner.alive, suspended: owner.suspended };
     readonly #scope: Record<string, unknown> & { onmessage?: (event: object) => void };
