@@ -65,7 +65,7 @@ export interface AcquireOptions {
   /** Several places at once: all are granted, or none. They are always acquired in one global order. A caller that acquires
    *  everything it needs in one such call is never part of a deadlock. */
   paths?: string[][];
-  /** The target's mode; every ancestor is taken shared. Default "exclusive". */
+  /** The target's mode; every ancestor is locked shared. Default "exclusive". */
   mode?: LockMode;
   /** How many holders the target admits at once, first come first served. Default 1, at most 256; all callers that lock
    *  the target should set the same number. Not with mode "shared", `steal` or several paths. */
@@ -80,7 +80,7 @@ export interface AcquireOptions {
   backoff?: Backoff;
   preferredStrategy?: Strategy;
   ifAvailable?: boolean;        // acquire-denied at once instead of waiting; acquire-timeout where nothing answers for 5 s
-  steal?: boolean;              // takes the lock from its holder, whose lease ends with "lease-lost"
+  steal?: boolean;              // steals the lock from its holder, whose lease ends with "lease-lost"
   signal?: AbortSignal;
   /** Called once, when a final failure makes the caller read-only. */
   onReadonly?: (event: ProjectLockEvent) => void;
@@ -285,7 +285,7 @@ export type AutoSaveErrorCode =
   | "handover-refused" //  edit, retryable: the page that edits refused, or cannot save
   | "handover-busy"    //  edit, retryable: another page has asked before, or takes it over at this moment
   | "not-allowed"      //  any operation, final: the server does not know the user, or the user may not do this; the page is read-only, and what is not saved is a draft
-  | "handover-timeout"; // edit, retryable: the page that edits does not answer; force takes the lock from it
+  | "handover-timeout"; // edit, retryable: the page that edits does not answer; force steals the lock
 
 /** A failure of AutoSave. The message says what failed and what can be done. */
 export class AutoSaveError extends Error {
@@ -388,8 +388,8 @@ export interface AutoSave extends EventTarget {
    */
   restore(id: string, load?: (content: Uint8Array) => unknown): Promise<Uint8Array>;
   /**
-   * From read-only back to editing: asks the holder to save and hand over; with force, takes it after graceMs (default
-   * 5000) from a holder that does not answer, never from one that refuses. Pages that edit a document around or below this one
+   * From read-only back to editing: asks the holder to save and hand over; with force, steals the lock after graceMs (default
+   * 5000) from a holder that does not answer, never from a holder that refuses. Pages that edit a document around or below this one
    * are asked in the same way. Rejects with "handover-refused", "handover-busy", "handover-timeout" or "aborted".
    */
   requestEdit(options?: { force?: boolean; graceMs?: number; signal?: AbortSignal }): Promise<void>;
@@ -469,7 +469,7 @@ export interface OpenOptions {
   /**
    * A Holdfast server. Leases then hold on this machine and on the server both, and AutoSave saves there; `locks` stays
    * on this machine. If the server does not answer, the acquisition tries again until its time limit ("acquire-timeout", retryable). `steal`
-   * takes the lock from tabs of this browser only. `ownerName` has at most 64 characters.
+   * steals from tabs of this browser only. `ownerName` has at most 64 characters.
    */
   server?: {
     url: string | URL;

@@ -109,7 +109,7 @@ func (l *Log) Reopen() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.mend(); err != nil {
+	if err := l.repair(); err != nil {
 		return err
 	}
 	former, err := l.file.Stat()
@@ -135,8 +135,8 @@ func (l *Log) Reopen() error {
 	return err
 }
 
-// mend makes a part of a line that could not be removed a line of the chain, like one that a crash cut off.
-func (l *Log) mend() (err error) {
+// repair makes a part of a line that could not be removed a line of the chain, like one that a crash cut off.
+func (l *Log) repair() (err error) {
 	if l.unsure {
 		err = l.resume()
 		l.unsure = err != nil
@@ -180,7 +180,7 @@ func (l *Log) Write(e Entry, lasting bool) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.mend(); err != nil {
+	if err := l.repair(); err != nil {
 		return err
 	}
 	text, err := json.Marshal(line{l.prev, time.Now().UTC().Format("2006-01-02T15:04:05.000Z07:00"), e})
