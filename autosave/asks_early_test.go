@@ -26,7 +26,7 @@ func TestRequestAsTheLockIsLostHidesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, w *world) {
 				a := w.prepare("a")
-				a.store = near{away{a.store, 0}}
+				a.store = reachableStore{unreachableStore{a.store, 0}}
 				a.config.NoStandby = true
 				a.locks = func(l autosave.Locks) autosave.Locks { return slowToInspect{l} }
 				asked := make(chan error, 1)

@@ -78,10 +78,10 @@ func TestExpiredOfferIsAskedForAgainAtOnce(t *testing.T) {
 	})
 }
 
-// near is a store on another machine that answers.
-type near struct{ away }
+// reachableStore is a store on another machine that answers.
+type reachableStore struct{ unreachableStore }
 
-func (near) Online() bool { return true }
+func (reachableStore) Online() bool { return true }
 
 // A page that waits for a document of another machine goes behind a page that asks.
 func TestWaitingPageGoesBehindThePageThatAsks(t *testing.T) {
@@ -90,7 +90,7 @@ func TestWaitingPageGoesBehindThePageThatAsks(t *testing.T) {
 		var waiting []*page
 		for _, name := range []string{"b", "c"} {
 			p := w.prepare(name)
-			p.store = near{away{p.store, 0}}
+			p.store = reachableStore{unreachableStore{p.store, 0}}
 			waiting = append(waiting, p.open())
 		}
 		b, c := waiting[0], waiting[1]

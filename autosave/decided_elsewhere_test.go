@@ -17,11 +17,11 @@ import (
 func TestDraftThatAnotherPageHasDiscardedStaysDiscarded(t *testing.T) {
 	for name, more := range map[string]string{"as it was": "", "and more": ", more"} {
 		t.Run(name, func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				a := w.savedOne(shelf)
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				a := w.savedOne(storage)
 				w.stealFrom(a, ", mine")
 				w.overwritten("theirs")
-				b := w.author("b", shelf).start()
+				b := w.author("b", storage).start()
 				require.Equal(t, []string{"one, mine"}, b.texts())
 				require.NoError(t, b.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
 				w.sleep(0)
@@ -30,11 +30,11 @@ func TestDraftThatAnotherPageHasDiscardedStaysDiscarded(t *testing.T) {
 				if more != "" {
 					a.types(more)
 					require.ErrorIs(t, a.Dispose(t.Context()), autosave.ErrReadOnly)
-					assert.Equal(t, []string{"closed: one, mine, more"}, storedDraft(t, shelf))
+					assert.Equal(t, []string{"closed: one, mine, more"}, storedDraft(t, storage))
 					return
 				}
 				require.NoError(t, a.Dispose(t.Context()))
-				assert.Empty(t, storedDraft(t, shelf))
+				assert.Empty(t, storedDraft(t, storage))
 			})
 		})
 	}
@@ -42,8 +42,8 @@ func TestDraftThatAnotherPageHasDiscardedStaysDiscarded(t *testing.T) {
 
 // Another page has discarded a draft, and its message is late: the page of the draft has typed on, and made a draft of that.
 func TestTextTypedAfterADiscardThatArrivedLateIsADraft(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.savedOne(storage)
 		w.stealFrom(a, ", mine")
 		w.overwritten("theirs")
 		number := a.number
@@ -65,11 +65,11 @@ func TestTextTypedAfterADiscardThatArrivedLateIsADraft(t *testing.T) {
 func TestDraftThatAnotherPageHasMergedIsNoDraft(t *testing.T) {
 	for name, edits := range map[string]bool{"it ends": false, "it edits": true} {
 		t.Run(name, func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				a := w.savedOne(shelf)
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				a := w.savedOne(storage)
 				w.stealFrom(a, ", mine")
 				w.overwritten("theirs")
-				b := w.author("b", shelf)
+				b := w.author("b", storage)
 				b.config.Limits.MaxGenerations = 2
 				b.config.Merge = func(_ context.Context, sides autosave.Conflict) (autosave.Content, error) {
 					return autosave.Bytes(string(sides.Theirs) + "+" + string(sides.Mine)), nil
@@ -88,7 +88,7 @@ func TestDraftThatAnotherPageHasMergedIsNoDraft(t *testing.T) {
 					assert.Empty(t, a.texts())
 				}
 				require.NoError(t, a.Dispose(t.Context()))
-				assert.Empty(t, storedDraft(t, shelf))
+				assert.Empty(t, storedDraft(t, storage))
 			})
 		})
 	}
@@ -111,8 +111,8 @@ func TestDraftOfAViewerThatIsSavedElsewhereIsNoDraft(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				a, b, c := w.author("a", shelf).start(), w.author("b", shelf), w.author("c", shelf)
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				a, b, c := w.author("a", storage).start(), w.author("b", storage), w.author("c", storage)
 				b.config.NoStandby = true
 				b.start()
 				b.types("mine")
@@ -123,7 +123,7 @@ func TestDraftOfAViewerThatIsSavedElsewhereIsNoDraft(t *testing.T) {
 				w.sleep(time.Second)
 				assert.Zero(t, b.State().Drafts)
 				require.NoError(t, b.Dispose(t.Context()))
-				assert.Empty(t, storedDraft(t, shelf))
+				assert.Empty(t, storedDraft(t, storage))
 			})
 		})
 	}

@@ -16,12 +16,12 @@ import (
 func TestDraftOfASuspendedPageIsDecidedElsewhere(t *testing.T) {
 	for as, saved := range map[autosave.Resolution]string{autosave.AsDiscard: "theirs", autosave.AsGeneration: "theirs", autosave.AsContent: "one, mine"} {
 		t.Run(string(as), func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				a := w.savedOne(shelf)
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				a := w.savedOne(storage)
 				w.stealFrom(a, ", mine")
 				w.overwritten("theirs")
 				require.NoError(t, a.Suspend(t.Context()))
-				b := w.author("b", shelf).start()
+				b := w.author("b", storage).start()
 				require.NoError(t, b.ResolveDraft(t.Context(), "a-1", as))
 				w.sleep(time.Second)
 				assert.Zero(t, a.State().PendingBytes)
@@ -37,9 +37,9 @@ func TestDraftOfASuspendedPageIsDecidedElsewhere(t *testing.T) {
 
 // viewerWithDraft opens a page that has saved "one" and lost its lock to the returned lease. Then its user has typed ", mine", of which the page
 // has made a draft by itself.
-func (w *world) viewerWithDraft(shelf *autosavetest.DraftStorage) (a *writer, giveBack func()) {
+func (w *world) viewerWithDraft(storage *autosavetest.DraftStorage) (a *writer, giveBack func()) {
 	w.Helper()
-	a = w.savedOne(shelf)
+	a = w.savedOne(storage)
 	stealer := w.stealer()
 	w.sleep(100 * time.Millisecond)
 	require.True(w, a.ReadOnly())
@@ -53,9 +53,9 @@ func (w *world) viewerWithDraft(shelf *autosavetest.DraftStorage) (a *writer, gi
 // Another page discards the draft that a viewer has made by itself. The viewer says that it has nothing unsaved, and it does not save the
 // discarded text as it edits again.
 func TestDiscardedTextOfAViewerIsNotSaved(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a, giveBack := w.viewerWithDraft(shelf)
-		b := w.author("b", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a, giveBack := w.viewerWithDraft(storage)
+		b := w.author("b", storage)
 		b.config.NoStandby = true
 		b.start()
 		require.NoError(t, b.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
@@ -71,10 +71,10 @@ func TestDiscardedTextOfAViewerIsNotSaved(t *testing.T) {
 
 // Another page makes the draft of a viewer the content. The viewer has nothing unsaved then. Later text of its user is a new draft.
 func TestAdoptedTextOfAViewerIsNotUnsaved(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a, giveBack := w.viewerWithDraft(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a, giveBack := w.viewerWithDraft(storage)
 		giveBack()
-		b := w.author("b", shelf).start()
+		b := w.author("b", storage).start()
 		require.Equal(t, "one, mine", b.shows())
 		w.sleep(time.Second)
 		assert.Zero(t, a.State().PendingBytes)
@@ -82,7 +82,7 @@ func TestAdoptedTextOfAViewerIsNotUnsaved(t *testing.T) {
 		a.types(", more")
 		assert.NotZero(t, a.State().PendingBytes)
 		require.ErrorIs(t, a.Dispose(t.Context()), autosave.ErrReadOnly)
-		stored := storedDraft(t, shelf)
+		stored := storedDraft(t, storage)
 		require.Len(t, stored, 1)
 		assert.Contains(t, stored[0], ": one, mine, more") // made when the state was asked for, or by Dispose
 	})
@@ -93,9 +93,9 @@ func TestAdoptedTextOfAViewerIsNotUnsaved(t *testing.T) {
 func TestSaveFailsAfterAnotherPageHasSavedItsText(t *testing.T) {
 	for name, sleeps := range map[string]bool{"it stays": false, "it sleeps": true} {
 		t.Run(name, func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				a := w.savedOne(shelf)
-				b := w.author("b", shelf).start()
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				a := w.savedOne(storage)
+				b := w.author("b", storage).start()
 				a.slow()
 				a.types(", two")
 				w.sleep(600 * time.Millisecond)
@@ -116,8 +116,8 @@ func TestSaveFailsAfterAnotherPageHasSavedItsText(t *testing.T) {
 
 // A page loses its lock while it restores a generation. Its own text was saved before.
 func TestLockStolenDuringARestoreLeavesNothingUnsaved(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.savedOne(storage)
 		a.slow()
 		restored := make(chan error, 1)
 		go func() { _, err := a.Restore(t.Context(), autosave.Current); restored <- err }()

@@ -21,9 +21,9 @@ func TestDraftThatTheLimitsLeaveNoRoomFor(t *testing.T) {
 		"the latest":     {MaxGenerations: 1, Keep: autosave.KeepLatest},
 	} {
 		t.Run(name, func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				w.dispute(shelf)
-				c := w.author("c", shelf)
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				w.dispute(storage)
+				c := w.author("c", storage)
 				c.config.Limits = limits
 				c.start()
 				files := w.disk.Paths()
@@ -39,9 +39,9 @@ func TestDraftThatTheLimitsLeaveNoRoomFor(t *testing.T) {
 
 // The storage was emptied while the page had nothing to save. An error about a draft is the first sign of it.
 func TestEmptiedStorageGetsTheTextWhenADraftIsResolved(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.dispute(shelf)
-		c := w.author("c", shelf).start()
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.dispute(storage)
+		c := w.author("c", storage).start()
 		w.disk.Evict()
 		require.ErrorIs(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsGeneration), autosave.ErrEvicted)
 		require.NoError(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsGeneration))
@@ -53,14 +53,14 @@ func TestEmptiedStorageGetsTheTextWhenADraftIsResolved(t *testing.T) {
 
 // One draft is decided and another one appears: their number is the same.
 func TestOneDraftGoesAndAnotherComes(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.dispute(shelf)
-		c := w.author("c", shelf).start()
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.dispute(storage)
+		c := w.author("c", storage).start()
 		require.Equal(t, 1, c.State().Drafts)
-		d := w.author("d", shelf).start()
+		d := w.author("d", storage).start()
 		d.types("another")
 		d.die()
-		require.NoError(t, shelf.Page().Remove(t.Context(), "a-1", 9), "another page has decided")
+		require.NoError(t, storage.Page().Remove(t.Context(), "a-1", 9), "another page has decided")
 		assert.Equal(t, []string{"another"}, c.texts())
 		require.NoError(t, c.ResolveDraft(t.Context(), "d-1", autosave.AsContent))
 		w.sleep(0)
@@ -74,9 +74,9 @@ func TestOneDraftGoesAndAnotherComes(t *testing.T) {
 func TestDraftIsMadeTheContentOnce(t *testing.T) {
 	for name, late := range map[string]bool{"at once": false, "late": true} {
 		t.Run(name, func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				w.dispute(shelf)
-				b, goOn := w.author("b", shelf), make(chan struct{})
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				w.dispute(storage)
+				b, goOn := w.author("b", storage), make(chan struct{})
 				var readings atomic.Int64
 				b.config.Drafts = readBefore{b.desk, func() {
 					if n := readings.Add(1); n == 2 || n == 3 && !late { // the first one is that of the load

@@ -27,11 +27,11 @@ func (r readBefore) Read(ctx context.Context, id string) ([]byte, error) {
 }
 
 // adopting opens a page that reads a draft of a dead page, and begins to edit once it may go on.
-func (w *world) adopting(shelf *autosavetest.DraftStorage, prepare func(*writer)) *writer {
+func (w *world) adopting(storage *autosavetest.DraftStorage, prepare func(*writer)) *writer {
 	w.Helper()
-	w.crashed(shelf)
+	w.crashed(storage)
 	stealer := w.stealer()
-	b := w.author("b", shelf)
+	b := w.author("b", storage)
 	prepare(b)
 	b.start()
 	require.True(w, b.ReadOnly())
@@ -42,10 +42,10 @@ func (w *world) adopting(shelf *autosavetest.DraftStorage, prepare func(*writer)
 }
 
 // committing is adopting, for a page that waits in the commit of the draft until the channel is closed.
-func (w *world) committing(shelf *autosavetest.DraftStorage) (*writer, chan<- struct{}) {
+func (w *world) committing(storage *autosavetest.DraftStorage) (*writer, chan<- struct{}) {
 	w.Helper()
 	goOn := make(chan struct{})
-	return w.adopting(shelf, func(b *writer) {
+	return w.adopting(storage, func(b *writer) {
 		b.files.Before = func(operation string) {
 			if strings.HasPrefix(operation, "write history/") {
 				<-goOn
@@ -56,9 +56,9 @@ func (w *world) committing(shelf *autosavetest.DraftStorage) (*writer, chan<- st
 
 // The user discards a draft after the page has read it, and before the page makes it the content. The draft is gone.
 func TestDraftDiscardedBeforeItsAdoption(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 		goOn := make(chan struct{})
-		b := w.adopting(shelf, func(b *writer) {
+		b := w.adopting(storage, func(b *writer) {
 			b.config.Drafts = readBefore{b.desk, func() { <-goOn }}
 		})
 		require.NoError(t, b.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
@@ -67,15 +67,15 @@ func TestDraftDiscardedBeforeItsAdoption(t *testing.T) {
 		assert.False(t, b.ReadOnly())
 		assert.Equal(t, "saved", b.shows())
 		assert.Equal(t, []string{"saved"}, w.generations())
-		assert.Empty(t, storedDraft(t, shelf))
+		assert.Empty(t, storedDraft(t, storage))
 		assert.Zero(t, b.State().Drafts)
 	})
 }
 
 // The user discards a draft while the page makes it the content. It becomes the content, and the call says that there is no such draft.
 func TestDraftDiscardedDuringItsAdoption(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		b, goOn := w.committing(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		b, goOn := w.committing(storage)
 		result := make(chan error, 1)
 		go func() { result <- b.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard) }()
 		synctest.Wait()
@@ -85,18 +85,18 @@ func TestDraftDiscardedDuringItsAdoption(t *testing.T) {
 		assert.False(t, b.ReadOnly())
 		assert.Equal(t, "saved, journalled", b.shows())
 		assert.Equal(t, "saved, journalled", w.saved())
-		assert.Empty(t, storedDraft(t, shelf))
+		assert.Empty(t, storedDraft(t, storage))
 	})
 }
 
 // The store does not answer while a draft becomes the content. A discard rejects within its limit, and the draft stays.
 func TestDraftDiscardedDuringAnAdoptionThatHangs(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		b, goOn := w.committing(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		b, goOn := w.committing(storage)
 		began := time.Now()
 		require.ErrorIs(t, b.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard), autosave.ErrWriteFailed)
 		assert.LessOrEqual(t, time.Since(began), 14*time.Second)
-		assert.Equal(t, []string{"crashed: saved, journalled"}, storedDraft(t, shelf))
+		assert.Equal(t, []string{"crashed: saved, journalled"}, storedDraft(t, storage))
 		close(goOn)
 		w.sleep(time.Minute)
 		assert.Equal(t, "saved, journalled", b.shows())

@@ -16,18 +16,18 @@ import (
 func TestDraftThatIsDiscardedWhileItsPageSleepsStaysDiscarded(t *testing.T) {
 	for name, edits := range map[string]bool{"the other page edits": false, "it edits": true} {
 		t.Run(name, func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				a := w.savedOne(shelf)
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				a := w.savedOne(storage)
 				w.stealFrom(a, ", mine")
 				w.overwritten("theirs")
 				a.die()
-				b := w.author("b", shelf).start()
+				b := w.author("b", storage).start()
 				require.Equal(t, []string{"one, mine"}, b.texts())
 				require.NoError(t, b.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
 				if edits {
 					require.NoError(t, b.Dispose(t.Context()))
 				}
-				c := w.author("c", shelf).continues(a)
+				c := w.author("c", storage).continues(a)
 				c.number++ // a page may count the same text twice
 				c.start()
 				w.sleep(time.Second)
@@ -42,7 +42,7 @@ func TestDraftThatIsDiscardedWhileItsPageSleepsStaysDiscarded(t *testing.T) {
 					assert.Equal(t, "theirs", c.shows())
 				}
 				require.NoError(t, c.Dispose(t.Context()))
-				assert.Empty(t, storedDraft(t, shelf))
+				assert.Empty(t, storedDraft(t, storage))
 				assert.Equal(t, "theirs", w.saved())
 			})
 		})
@@ -54,9 +54,9 @@ func TestDraftThatIsDiscardedWhileItsPageSleepsStaysDiscarded(t *testing.T) {
 func TestDecisionHoldsForAPageThatSlept(t *testing.T) {
 	for as, saved := range map[autosave.Resolution]string{autosave.AsDiscard: "one", autosave.AsGeneration: "one", autosave.AsContent: "one, mine"} {
 		t.Run(string(as), func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				a := w.savedOne(shelf)
-				b := w.author("b", shelf).start()
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				a := w.savedOne(storage)
+				b := w.author("b", storage).start()
 				require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{}))
 				a.types(", mine")
 				_, err := a.desk.Seal(t.Context(), autosave.CauseLockLost)
@@ -65,7 +65,7 @@ func TestDecisionHoldsForAPageThatSlept(t *testing.T) {
 				require.Equal(t, "one", b.shows())
 				require.NoError(t, b.ResolveDraft(t.Context(), "a-1", as))
 				require.NoError(t, b.Dispose(t.Context()))
-				c := w.author("c", shelf).continues(a).start()
+				c := w.author("c", storage).continues(a).start()
 				w.sleep(time.Minute)
 				require.False(t, c.ReadOnly())
 				assert.Zero(t, c.State().PendingBytes)

@@ -13,10 +13,10 @@ import (
 
 // The user discards a draft. Its page has typed on, and ends. That later text was not discarded: it becomes the content.
 func TestTextTypedAfterADiscardIsAdopted(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.savedOne(storage)
 		leave := func(number int64, text string) {
-			other := shelf.Page()
+			other := storage.Page()
 			other.Journal(autosave.Draft{ID: "other", Number: number, At: time.Now(), Base: a.base}, []byte(text))
 			other.End()
 		}
@@ -30,6 +30,6 @@ func TestTextTypedAfterADiscardIsAdopted(t *testing.T) {
 		w.sleep(time.Second)
 		assert.Equal(t, "one, two, three", a.shows())
 		assert.Equal(t, "one, two, three", w.saved())
-		assert.Empty(t, storedDraft(t, shelf))
+		assert.Empty(t, storedDraft(t, storage))
 	})
 }

@@ -14,8 +14,8 @@ import (
 // A page discards the draft of its own text while it sleeps. As it wakes, it loads the content and is not offered that
 // text again.
 func TestDraftDiscardedBySuspendedPageStaysDiscarded(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.savedOne(storage)
 		w.stealFrom(a, ", mine")
 		w.overwritten("theirs")
 		require.NoError(t, a.Suspend(t.Context()))
@@ -28,7 +28,7 @@ func TestDraftDiscardedBySuspendedPageStaysDiscarded(t *testing.T) {
 		assert.False(t, a.ReadOnly())
 		assert.Equal(t, "theirs", a.shows())
 		assert.Empty(t, a.offered())
-		assert.Empty(t, storedDraft(t, shelf))
+		assert.Empty(t, storedDraft(t, storage))
 		assert.Zero(t, a.State().Drafts)
 	})
 }
@@ -38,8 +38,8 @@ func TestDraftDiscardedBySuspendedPageStaysDiscarded(t *testing.T) {
 func TestDraftOfAViewerStaysDiscarded(t *testing.T) {
 	for name, wakes := range map[string]bool{"it becomes the editor": false, "it wakes": true} {
 		t.Run(name, func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				a, b := w.author("a", shelf).start(), w.author("b", shelf).start()
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				a, b := w.author("a", storage).start(), w.author("b", storage).start()
 				b.types("mine")
 				_, err := b.desk.Seal(t.Context(), autosave.CauseLockLost)
 				require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestDraftOfAViewerStaysDiscarded(t *testing.T) {
 				require.False(t, b.ReadOnly())
 				assert.Equal(t, "theirs", b.shows())
 				assert.Empty(t, b.offered())
-				assert.Empty(t, storedDraft(t, shelf))
+				assert.Empty(t, storedDraft(t, storage))
 			})
 		})
 	}
@@ -67,8 +67,8 @@ func TestDraftOfAViewerStaysDiscarded(t *testing.T) {
 // A page that lost the lock discards the draft of the text that it shows. When it edits again, it shows what is saved, also if nobody else
 // has saved meanwhile.
 func TestPageThatDiscardsItsTextLoadsTheContent(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.savedOne(storage)
 		a.types(", mine")
 		stealer := w.stealer()
 		w.sleep(time.Second)
@@ -82,7 +82,7 @@ func TestPageThatDiscardsItsTextLoadsTheContent(t *testing.T) {
 		a.types(", two")
 		w.sleep(time.Second)
 		assert.Equal(t, "one, two", w.saved())
-		assert.Empty(t, storedDraft(t, shelf))
+		assert.Empty(t, storedDraft(t, storage))
 	})
 }
 
@@ -91,8 +91,8 @@ func TestPageThatDiscardsItsTextLoadsTheContent(t *testing.T) {
 func TestPageThatDiscardsItsTextShowsWhatIsSaved(t *testing.T) {
 	for name, elsewhere := range map[string]bool{"itself": false, "in another page": true} {
 		t.Run(name, func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				a := w.author("a", shelf)
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				a := w.author("a", storage)
 				a.config.NoStandby = true
 				a.start()
 				a.types("mine")
@@ -100,7 +100,7 @@ func TestPageThatDiscardsItsTextShowsWhatIsSaved(t *testing.T) {
 				w.sleep(time.Second)
 				decides := a
 				if elsewhere {
-					decides = w.author("b", shelf)
+					decides = w.author("b", storage)
 					decides.config.NoStandby = true
 					decides.start()
 				}
@@ -111,7 +111,7 @@ func TestPageThatDiscardsItsTextShowsWhatIsSaved(t *testing.T) {
 				w.sleep(time.Minute)
 				require.Equal(t, autosave.PhaseIdle, a.State().Phase)
 				assert.Equal(t, a.shows(), w.saved())
-				assert.Empty(t, storedDraft(t, shelf))
+				assert.Empty(t, storedDraft(t, storage))
 			})
 		})
 	}

@@ -14,9 +14,9 @@ import (
 )
 
 // savedOne opens a page that does not stand by and saves the text "one".
-func (w *world) savedOne(shelf *autosavetest.DraftStorage) *writer {
+func (w *world) savedOne(storage *autosavetest.DraftStorage) *writer {
 	w.Helper()
-	a := w.author("a", shelf)
+	a := w.author("a", storage)
 	a.config.NoStandby = true
 	a.start()
 	a.types("one")
@@ -35,9 +35,9 @@ func (w *world) stealFrom(a *writer, text string) {
 }
 
 // readOnlyTypist opens a page that has saved "one" and lost its lock after typing ", mine". The user types on.
-func (w *world) readOnlyTypist(shelf *autosavetest.DraftStorage, more string) *writer {
+func (w *world) readOnlyTypist(storage *autosavetest.DraftStorage, more string) *writer {
 	w.Helper()
-	a := w.savedOne(shelf)
+	a := w.savedOne(storage)
 	w.stealFrom(a, ", mine")
 	a.types(more)
 	return a
@@ -61,10 +61,10 @@ func (w *world) overwritten(text string) {
 }
 
 func TestLostLockMakesDraft(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.savedOne(storage)
 		w.stealFrom(a, ", mine")
-		assert.Equal(t, []string{"lock-lost: one, mine"}, storedDraft(t, shelf))
+		assert.Equal(t, []string{"lock-lost: one, mine"}, storedDraft(t, storage))
 		require.Len(t, a.heard(), 1)
 		assert.Equal(t, 1, a.State().Drafts)
 		assert.Equal(t, []string{"one, mine"}, a.offered(), "autosave:readonly still offers it")
@@ -76,7 +76,7 @@ func TestLostLockMakesDraft(t *testing.T) {
 		assert.Equal(t, "one, mine", a.shows(), "nobody has saved since: it goes on")
 		w.sleep(time.Second)
 		assert.Equal(t, "one, mine", w.saved())
-		assert.Empty(t, storedDraft(t, shelf), "the commit contains it")
+		assert.Empty(t, storedDraft(t, storage), "the commit contains it")
 		assert.Zero(t, a.State().Drafts)
 		assert.Empty(t, a.disputes())
 		assert.Equal(t, "a-1", a.id, "under the same id")
@@ -84,12 +84,12 @@ func TestLostLockMakesDraft(t *testing.T) {
 }
 
 func TestTextIsSealedBeforeItIsReplaced(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.readOnlyTypist(shelf, " in a read-only page")
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.readOnlyTypist(storage, " in a read-only page")
 		w.overwritten("theirs")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.Equal(t, "theirs", a.shows())
-		assert.Equal(t, []string{"lock-lost: one, mine in a read-only page"}, storedDraft(t, shelf))
+		assert.Equal(t, []string{"lock-lost: one, mine in a read-only page"}, storedDraft(t, storage))
 		assert.Equal(t, []string{"one|one, mine in a read-only page|theirs"}, a.disputes())
 		assert.Equal(t, "a-2", a.id)
 		assert.Equal(t, []string{"one, mine", "one, mine in a read-only page"}, a.offered())
@@ -98,8 +98,8 @@ func TestTextIsSealedBeforeItIsReplaced(t *testing.T) {
 
 // Defect 16 of issue 17: of two losses, the later one was forgotten.
 func TestEveryLossIsADraft(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.savedOne(storage)
 		for _, text := range []string{", first loss", ", second loss", ", third loss"} {
 			w.stealFrom(a, text)
 			w.overwritten("theirs")
@@ -136,12 +136,12 @@ func TestLaterLossIsOffered(t *testing.T) {
 
 // Defect 11 of issue 17: text of an earlier editor was dropped without being offered.
 func TestDraftOfAnEarlierEditorIsOffered(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.dispute(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.dispute(storage)
 		for range 3 {
 			w.overwritten("one, theirs, later")
 		}
-		c := w.author("c", shelf)
+		c := w.author("c", storage)
 		c.types("typed before it begins")
 		c.start()
 		assert.Equal(t, []string{"one, mine", "typed before it begins"}, c.texts())
@@ -151,19 +151,19 @@ func TestDraftOfAnEarlierEditorIsOffered(t *testing.T) {
 }
 
 func TestTypedTextBecomesTheContentWhenItsPageBegins(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.authorOf(shelf, "one")
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.authorOf(storage, "one")
 		all, err := a.History(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, a.Dispose(t.Context()))
-		b := w.author("b", shelf)
+		b := w.author("b", storage)
 		b.text, b.base = "one", all[0].ID // it shows what is saved before it is known who edits
 		b.types(", two")
 		b.start()
 		assert.Equal(t, "one, two", w.saved())
 		assert.Equal(t, "one, two", b.shows())
 		assert.Equal(t, "b-1", b.id, "its text was not replaced")
-		assert.Empty(t, storedDraft(t, shelf))
+		assert.Empty(t, storedDraft(t, storage))
 		b.types(", three")
 		w.sleep(time.Second)
 		assert.Equal(t, "one, two, three", w.saved())
@@ -172,11 +172,11 @@ func TestTypedTextBecomesTheContentWhenItsPageBegins(t *testing.T) {
 
 // A page that goes on with text of its own saves it before the draft of another page.
 func TestOwnTextComesBeforeDraftsOfOthers(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.savedOne(storage)
 		base := a.base
 		w.stealFrom(a, ", mine")
-		other := shelf.Page()
+		other := storage.Page()
 		other.Journal(autosave.Draft{ID: "other", Number: 1, At: time.Now(), Base: base}, []byte("one, other"))
 		other.End()
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
@@ -185,7 +185,7 @@ func TestOwnTextComesBeforeDraftsOfOthers(t *testing.T) {
 		saved := last(a.page, autosave.EventSaved)
 		assert.Equal(t, saved.Generation.SavedAt, saved.State.LastSuccess)
 		assert.Equal(t, []string{"one|one, other|one, mine"}, a.disputes())
-		assert.Equal(t, []string{"crashed: one, other"}, storedDraft(t, shelf))
+		assert.Equal(t, []string{"crashed: one, other"}, storedDraft(t, storage))
 		a.types("!")
 		w.sleep(time.Second)
 		assert.Equal(t, "one, mine!", w.saved())
@@ -193,22 +193,22 @@ func TestOwnTextComesBeforeDraftsOfOthers(t *testing.T) {
 }
 
 func TestDisposeOfAReadonlyPageLeavesADraft(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a, b := w.author("a", shelf).start(), w.author("b", shelf).start()
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a, b := w.author("a", storage).start(), w.author("b", storage).start()
 		b.types("typed while another page edits")
 		require.ErrorIs(t, b.Dispose(t.Context()), autosave.ErrReadOnly)
-		assert.Equal(t, []string{"closed: typed while another page edits"}, storedDraft(t, shelf))
-		c := w.author("c", shelf).start()
+		assert.Equal(t, []string{"closed: typed while another page edits"}, storedDraft(t, storage))
+		c := w.author("c", storage).start()
 		require.NoError(t, c.Dispose(t.Context()), "it has typed nothing")
 		require.NoError(t, a.Dispose(t.Context()))
-		assert.Len(t, storedDraft(t, shelf), 1)
+		assert.Len(t, storedDraft(t, storage), 1)
 	})
 }
 
 func TestDisposeThatCannotSaveLeavesADraft(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf)
-		a.desk = shelf.PageDrafts(nil) // another storage than the one that fails
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage)
+		a.desk = storage.PageDrafts(nil) // another storage than the one that fails
 		a.desk.Unsaved = func() (autosave.Draft, []byte, bool) { return a.now(), []byte(a.text), true }
 		a.config.Drafts = a.desk
 		a.start()
@@ -216,15 +216,15 @@ func TestDisposeThatCannotSaveLeavesADraft(t *testing.T) {
 		a.types("no room")
 		err := a.Dispose(t.Context())
 		require.ErrorIs(t, err, autosave.ErrWriteFailed)
-		assert.Equal(t, []string{"save-failed: no room"}, storedDraft(t, shelf))
+		assert.Equal(t, []string{"save-failed: no room"}, storedDraft(t, storage))
 		assert.Empty(t, a.manager.Leases())
 	})
 }
 
 func TestDisposeWithoutDraftsReportsLoss(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.author("a", shelf).start()
-		b := w.author("b", shelf).start()
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.author("a", storage).start()
+		b := w.author("b", storage).start()
 		b.types("nowhere to go")
 		b.files.Fail()
 		err := b.Dispose(t.Context())
@@ -234,12 +234,12 @@ func TestDisposeWithoutDraftsReportsLoss(t *testing.T) {
 }
 
 func TestSuspendedPageLeavesADraft(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.author("a", shelf).start()
-		b := w.author("b", shelf).start()
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.author("a", storage).start()
+		b := w.author("b", storage).start()
 		b.types("asleep")
 		require.NoError(t, b.Suspend(t.Context()), "the text of the page is kept")
-		assert.Equal(t, []string{"closed: asleep"}, storedDraft(t, shelf))
+		assert.Equal(t, []string{"closed: asleep"}, storedDraft(t, storage))
 		assert.Len(t, b.heard(), 1)
 		require.NoError(t, b.Resume(t.Context()))
 		assert.Equal(t, "asleep", b.shows())
@@ -248,8 +248,8 @@ func TestSuspendedPageLeavesADraft(t *testing.T) {
 
 // A mark that arrives just after the lock was lost belongs to the loss: its text is a draft, too.
 func TestTextTypedAsTheLockIsLostIsADraft(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage)
 		a.config.NoStandby = true
 		listen, late := a.config.Listener, false
 		a.config.Listener = func(e autosave.Event) {
@@ -264,7 +264,7 @@ func TestTextTypedAsTheLockIsLostIsADraft(t *testing.T) {
 		w.sleep(time.Second)
 		w.stealer()
 		w.sleep(100 * time.Millisecond)
-		assert.Equal(t, []string{"lock-lost: one, late"}, storedDraft(t, shelf))
+		assert.Equal(t, []string{"lock-lost: one, late"}, storedDraft(t, storage))
 		assert.Len(t, a.heard(), 1)
 		assert.Equal(t, 1, a.State().Drafts)
 	})
@@ -272,8 +272,8 @@ func TestTextTypedAsTheLockIsLostIsADraft(t *testing.T) {
 
 // The page gets autosave:readonly even if its text takes a while. The draft comes later.
 func TestSlowSealDoesNotDelayReadonly(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage)
 		a.config.NoStandby = true
 		a.files.Before = func(operation string) {
 			if operation == "seal" {
@@ -297,8 +297,8 @@ func TestSlowSealDoesNotDelayReadonly(t *testing.T) {
 // The machine slept for longer than its lease from a server was valid. Nobody took the lock, so the draft names the lost connection.
 func TestLeaseThatRanOutOnServerMakesOfflineDraft(t *testing.T) {
 	for strategy, cause := range map[lock.Strategy]string{lock.Remote: "offline", lock.WebLock: "lock-lost"} {
-		drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-			a := w.author("a", shelf)
+		drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+			a := w.author("a", storage)
 			a.config.NoStandby, a.store = true, broken{a.store}
 			a.options.Backends[0].Strategy = strategy
 			a.start()
@@ -306,7 +306,7 @@ func TestLeaseThatRanOutOnServerMakesOfflineDraft(t *testing.T) {
 			w.clock.Sleep(time.Hour)
 			w.sleep(time.Minute)
 			require.True(t, a.ReadOnly())
-			assert.Equal(t, []string{cause + ": mine"}, storedDraft(t, shelf))
+			assert.Equal(t, []string{cause + ": mine"}, storedDraft(t, storage))
 		})
 	}
 }

@@ -60,8 +60,8 @@ func modelSeeds(usual uint64) (first, seeds uint64) {
 
 func synctestSeed(t *testing.T, seed uint64, done map[string]int) {
 	t.Helper()
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		m := &model{world: w, shelf: shelf, chance: rand.New(rand.NewPCG(seed, 17)), done: done, decided: make(map[string]autosave.Resolution), failed: make(map[string]bool)}
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		m := &model{world: w, storage: storage, chance: rand.New(rand.NewPCG(seed, 17)), done: done, decided: make(map[string]autosave.Resolution), failed: make(map[string]bool)}
 		for range 60 {
 			m.step()
 			m.verify()
@@ -77,7 +77,7 @@ func synctestSeed(t *testing.T, seed uint64, done map[string]int) {
 // model is a browser with up to three live pages and one person.
 type model struct {
 	*world
-	shelf   *autosavetest.DraftStorage
+	storage *autosavetest.DraftStorage
 	chance  *rand.Rand
 	done    map[string]int
 	merged  atomic.Int64
@@ -163,7 +163,7 @@ func (m *model) start() {
 	if len(m.pages) == 3 {
 		return
 	}
-	p := m.author(fmt.Sprint("page", len(m.all)), m.shelf)
+	p := m.author(fmt.Sprint("page", len(m.all)), m.storage)
 	p.config.Limits = autosave.Limits{MaxGenerations: 10_000, Keep: autosave.KeepLatest}
 	if m.chance.IntN(2) == 0 {
 		p.config.Merge = m.merge
@@ -181,7 +181,7 @@ func (m *model) start() {
 func (m *model) type_(p *writer) {
 	word := fmt.Sprintf("<%d>", len(m.script)*100+len(m.words))
 	p.types(word)
-	if strings.Contains(strings.Join(m.shelf.Texts(), ""), word) {
+	if strings.Contains(strings.Join(m.storage.Texts(), ""), word) {
 		m.words = append(m.words, word)
 	}
 }
@@ -247,7 +247,7 @@ func (m *model) verify() {
 	store := m.disk.Page()
 	all, err := store.List(m.Context())
 	require.NoError(m, err)
-	kept := m.gone + strings.Join(m.shelf.Texts(), "")
+	kept := m.gone + strings.Join(m.storage.Texts(), "")
 	before := ""
 	for i, g := range slices.Backward(all) {
 		text, err := store.Read(m.Context(), g.ID)

@@ -29,10 +29,10 @@ type writer struct {
 	waits     []autosave.Draft // told with the last autosave:editable
 }
 
-// author prepares a page with drafts that are kept on the shelf.
-func (w *world) author(name string, shelf *autosavetest.DraftStorage) *writer {
+// author prepares a page with drafts that are kept on the storage.
+func (w *world) author(name string, storage *autosavetest.DraftStorage) *writer {
 	a := &writer{page: w.prepare(name)}
-	a.desk = shelf.PageDrafts(&a.files.Steps)
+	a.desk = storage.PageDrafts(&a.files.Steps)
 	locker := w.space.Client(name)
 	locker.Refuse = func(lock.Request) error {
 		if a.dead.Load() {

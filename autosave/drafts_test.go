@@ -17,15 +17,15 @@ import (
 )
 
 // drafted runs a test with a storage of drafts.
-func drafted(t *testing.T, run func(t *testing.T, w *world, shelf *autosavetest.DraftStorage)) {
+func drafted(t *testing.T, run func(t *testing.T, w *world, storage *autosavetest.DraftStorage)) {
 	t.Helper()
 	virtual(t, func(t *testing.T, w *world) { run(t, w, autosavetest.NewDraftStorage()) })
 }
 
 // storedDraft returns the texts of all drafts that a new page would find.
-func storedDraft(t *testing.T, shelf *autosavetest.DraftStorage) (texts []string) {
+func storedDraft(t *testing.T, storage *autosavetest.DraftStorage) (texts []string) {
 	t.Helper()
-	p := shelf.Page()
+	p := storage.Page()
 	all, err := p.List(t.Context())
 	require.NoError(t, err)
 	for _, d := range all {
@@ -37,20 +37,20 @@ func storedDraft(t *testing.T, shelf *autosavetest.DraftStorage) (texts []string
 }
 
 // authorOf opens a page that saves a text.
-func (w *world) authorOf(shelf *autosavetest.DraftStorage, text string) *writer {
+func (w *world) authorOf(storage *autosavetest.DraftStorage, text string) *writer {
 	w.Helper()
-	a := w.author("a", shelf).start()
+	a := w.author("a", storage).start()
 	a.types(text)
 	w.sleep(time.Second)
 	return a
 }
 
 // dispute leaves the content "one, theirs" and the draft "one, mine", both typed on "one".
-func (w *world) dispute(shelf *autosavetest.DraftStorage) {
+func (w *world) dispute(storage *autosavetest.DraftStorage) {
 	w.Helper()
-	a := w.authorOf(shelf, "one")
+	a := w.authorOf(storage, "one")
 	a.types(", mine")
-	b := w.author("b", shelf)
+	b := w.author("b", storage)
 	b.config.Drafts = nil // an editor that knows nothing of drafts
 	b.start()
 	a.die()
@@ -62,8 +62,8 @@ func (w *world) dispute(shelf *autosavetest.DraftStorage) {
 }
 
 func TestDraftOfADeadPageBecomesTheContent(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a, b := w.author("a", shelf).start(), w.author("b", shelf).start()
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a, b := w.author("a", storage).start(), w.author("b", storage).start()
 		a.types("saved")
 		w.sleep(time.Second)
 		a.types(", journalled")
@@ -71,7 +71,7 @@ func TestDraftOfADeadPageBecomesTheContent(t *testing.T) {
 		w.sleep(0)
 		assert.Equal(t, "saved, journalled", b.shows())
 		assert.Equal(t, []string{"saved, journalled", "saved"}, w.generations())
-		assert.Empty(t, storedDraft(t, shelf))
+		assert.Empty(t, storedDraft(t, storage))
 		assert.Empty(t, b.waits)
 		assert.Zero(t, b.State().Drafts)
 	})
@@ -94,11 +94,11 @@ func (c comingDrafts) List(ctx context.Context) ([]autosave.Draft, error) {
 // A page edits only after the text of a page that was closed has become a draft, however long that takes: the draft is
 // the content then, and conflicts with nothing.
 func TestEditorWaitsForTextThatIsBeingStored(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.authorOf(shelf, "saved")
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.authorOf(storage, "saved")
 		a.types(", last words")
 		a.die()
-		b := w.author("b", shelf)
+		b := w.author("b", storage)
 		b.config.Drafts = comingDrafts{b.desk, time.Now().Add(time.Minute)}
 		require.NoError(t, inTime(t, b.tryOpen))
 		w.sleep(30 * time.Second)
@@ -109,43 +109,43 @@ func TestEditorWaitsForTextThatIsBeingStored(t *testing.T) {
 		w.sleep(time.Minute)
 		assert.False(t, b.ReadOnly())
 		assert.Equal(t, "saved, last words", b.shows())
-		assert.Empty(t, storedDraft(t, shelf))
+		assert.Empty(t, storedDraft(t, storage))
 	})
 }
 
 func TestFirstDraftOfADocumentBecomesTheContent(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf).start()
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage).start()
 		a.types("nothing is saved yet")
 		a.die()
-		b := w.author("b", shelf).start()
+		b := w.author("b", storage).start()
 		assert.Equal(t, "nothing is saved yet", b.shows())
-		assert.Empty(t, storedDraft(t, shelf))
+		assert.Empty(t, storedDraft(t, storage))
 	})
 }
 
 func TestContainedDraftIsRemoved(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf).start()
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage).start()
 		a.types("one")
 		a.desk.Saved("", 0)
 		w.sleep(time.Second)
-		left := shelf.Page()
+		left := storage.Page()
 		left.Journal(autosave.Draft{ID: a.id, Number: a.number, At: time.Now()}, []byte("one")) // the page had no time to empty it
 		left.Journal(autosave.Draft{ID: "another", Number: 9, At: time.Now(), Base: "0-1"}, []byte("one"))
 		left.End()
 		a.die()
-		b := w.author("b", shelf).start()
+		b := w.author("b", storage).start()
 		assert.Equal(t, []string{"one"}, w.generations())
-		assert.Empty(t, storedDraft(t, shelf))
+		assert.Empty(t, storedDraft(t, storage))
 		assert.Empty(t, b.disputes())
 	})
 }
 
 func TestConflictHasThreeSides(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.dispute(shelf)
-		c := w.author("c", shelf).start()
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.dispute(storage)
+		c := w.author("c", storage).start()
 		assert.Equal(t, "one, theirs", c.shows())
 		assert.Equal(t, []string{"one|one, mine|one, theirs"}, c.disputes())
 		require.Len(t, c.waits, 1, "autosave:editable carries what waits")
@@ -162,22 +162,22 @@ func TestConflictHasThreeSides(t *testing.T) {
 		require.ErrorIs(t, err, autosave.ErrNotFound)
 
 		require.NoError(t, c.Dispose(t.Context()))
-		d := w.author("d", shelf).start()
+		d := w.author("d", storage).start()
 		assert.Equal(t, []string{"one, mine"}, d.texts(), "nothing but a decision removes it")
 		assert.Len(t, d.disputes(), 1)
 	})
 }
 
 func TestConflictWithoutItsBase(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.dispute(shelf)
-		c := w.author("c", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.dispute(storage)
+		c := w.author("c", storage)
 		c.config.Limits.MaxGenerations = 1
 		c.start()
 		c.types("!")
 		w.sleep(time.Second)
 		require.NoError(t, c.Dispose(t.Context()))
-		d := w.author("d", shelf).start()
+		d := w.author("d", storage).start()
 		assert.Equal(t, []string{"(gone)|one, mine|one, theirs!"}, d.disputes())
 	})
 }
@@ -209,17 +209,17 @@ func TestMerge(t *testing.T) {
 		"makes an empty one": {func(context.Context, autosave.Conflict) (autosave.Content, error) { return autosave.Bytes(nil), nil }, "", 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				w.dispute(shelf)
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				w.dispute(storage)
 				began := time.Now()
-				c := w.author("c", shelf)
+				c := w.author("c", storage)
 				c.config.Merge = test.merge
 				c.start()
 				assert.Equal(t, test.takes, time.Since(began))
 				assert.Equal(t, test.saved, c.shows())
 				assert.Equal(t, test.saved, w.saved())
 				assert.Len(t, c.disputes(), test.waits)
-				assert.Len(t, storedDraft(t, shelf), test.waits)
+				assert.Len(t, storedDraft(t, storage), test.waits)
 				assert.Contains(t, w.generations(), "one, theirs", "the other side stays in the history")
 			})
 		})
@@ -227,15 +227,15 @@ func TestMerge(t *testing.T) {
 }
 
 func TestSeveralDrafts(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.authorOf(shelf, "one")
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.authorOf(storage, "one")
 		var base string
 		all, err := a.History(t.Context())
 		require.NoError(t, err)
 		base = all[0].ID
 		require.NoError(t, a.Dispose(t.Context()))
 		leave := func(id, base, text string, age time.Duration) {
-			p := shelf.Page()
+			p := storage.Page()
 			p.Journal(autosave.Draft{ID: id, Number: 1, At: time.Now().Add(-age), Base: base}, []byte(text))
 			p.End()
 		}
@@ -243,7 +243,7 @@ func TestSeveralDrafts(t *testing.T) {
 		leave("newest", base, "one, newest", time.Minute)
 		leave("older", base, "one, older", time.Hour)
 		leave("same", "1-1", "one, newest", 2*time.Hour)
-		b := w.author("b", shelf).start()
+		b := w.author("b", storage).start()
 		assert.Equal(t, "one, newest", b.shows(), "the newest that fits becomes the content")
 		assert.Equal(t, []string{"of another time", "one, older"}, b.texts(), "one that is equal to it is contained")
 		assert.Equal(t, []string{"(gone)|of another time|one, newest", "one|one, older|one, newest"}, b.disputes())
@@ -253,12 +253,12 @@ func TestSeveralDrafts(t *testing.T) {
 
 // One of two drafts is merged after the other one was declined. The other waits, and its conflict shows the merged text.
 func TestMergeOfOneDraftLeavesTheOther(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.dispute(shelf)
-		other := shelf.Page()
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.dispute(storage)
+		other := storage.Page()
 		other.Journal(autosave.Draft{ID: "other", Number: 1, At: time.Now().Add(time.Hour), Base: "1-1"}, []byte("other"))
 		other.End()
-		c := w.author("c", shelf)
+		c := w.author("c", storage)
 		c.config.Merge = func(_ context.Context, c autosave.Conflict) (autosave.Content, error) {
 			if c.Draft.ID == "other" {
 				return nil, nil
@@ -272,38 +272,38 @@ func TestMergeOfOneDraftLeavesTheOther(t *testing.T) {
 	})
 }
 
-// stubborn are drafts that cannot be removed.
-type stubborn struct{ autosave.Drafts }
+// unremovableDrafts are drafts that cannot be removed.
+type unremovableDrafts struct{ autosave.Drafts }
 
-func (stubborn) Remove(context.Context, string, int64) error { return autosavetest.ErrDisk }
+func (unremovableDrafts) Remove(context.Context, string, int64) error { return autosavetest.ErrDisk }
 
 // A merged draft that could not be removed is not offered again, and the next editor removes it.
 func TestMergedDraftThatStaysIsNotOffered(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.dispute(shelf)
-		c := w.author("c", shelf)
-		c.config.Drafts = stubborn{c.desk}
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.dispute(storage)
+		c := w.author("c", storage)
+		c.config.Drafts = unremovableDrafts{c.desk}
 		c.config.Merge = func(context.Context, autosave.Conflict) (autosave.Content, error) {
 			return autosave.Bytes("merged"), nil
 		}
 		c.start()
-		require.Len(t, storedDraft(t, shelf), 1)
+		require.Len(t, storedDraft(t, storage), 1)
 		require.NoError(t, c.Dispose(t.Context()))
-		d := w.author("d", shelf).start()
+		d := w.author("d", storage).start()
 		assert.Empty(t, d.disputes())
 		assert.Equal(t, "merged", d.shows())
-		assert.Empty(t, storedDraft(t, shelf))
+		assert.Empty(t, storedDraft(t, storage))
 	})
 }
 
 // The storage was emptied while a page without unsaved text was asleep. Only this page has the text, which is saved before
 // the draft of another page is read.
 func TestTextOfAnEmptiedStorageComesBeforeDrafts(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.authorOf(shelf, "one")
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.authorOf(storage, "one")
 		require.NoError(t, a.Suspend(t.Context()))
 		w.disk.Evict()
-		other := shelf.Page()
+		other := storage.Page()
 		other.Journal(autosave.Draft{ID: "other", Number: 1, At: time.Now()}, []byte("other"))
 		other.End()
 		require.NoError(t, a.Resume(t.Context()))
@@ -315,13 +315,13 @@ func TestTextOfAnEmptiedStorageComesBeforeDrafts(t *testing.T) {
 	})
 }
 
-// blurred are drafts that cannot be read while the switch is on.
-type blurred struct {
+// unreadableDrafts are drafts that cannot be read while the switch is on.
+type unreadableDrafts struct {
 	autosave.Drafts
 	on *atomic.Bool
 }
 
-func (b blurred) Read(ctx context.Context, id string) ([]byte, error) {
+func (b unreadableDrafts) Read(ctx context.Context, id string) ([]byte, error) {
 	if b.on.Load() {
 		return nil, autosavetest.ErrDisk
 	}
@@ -332,10 +332,10 @@ func (b blurred) Read(ctx context.Context, id string) ([]byte, error) {
 func TestDraftStaysIfItsResolutionFails(t *testing.T) {
 	for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsGeneration} {
 		t.Run(string(as), func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				w.dispute(shelf)
-				b, unreadable := w.author("b", shelf), new(atomic.Bool)
-				b.config.Drafts = blurred{b.desk, unreadable}
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				w.dispute(storage)
+				b, unreadable := w.author("b", storage), new(atomic.Bool)
+				b.config.Drafts = unreadableDrafts{b.desk, unreadable}
 				b.start()
 				all, err := b.Drafts(t.Context())
 				require.NoError(t, err)
@@ -346,12 +346,12 @@ func TestDraftStaysIfItsResolutionFails(t *testing.T) {
 				unreadable.Store(false)
 				w.disk.SetCapacity(w.disk.Used())
 				require.ErrorIs(t, b.ResolveDraft(t.Context(), all[0].ID, as), autosave.ErrQuota)
-				require.Len(t, storedDraft(t, shelf), 1)
+				require.Len(t, storedDraft(t, storage), 1)
 				assert.Equal(t, "one, theirs", b.shows())
 
 				w.disk.SetCapacity(0)
 				require.NoError(t, b.ResolveDraft(t.Context(), all[0].ID, as))
-				assert.Empty(t, storedDraft(t, shelf))
+				assert.Empty(t, storedDraft(t, storage))
 				assert.Contains(t, w.generations(), "one, mine")
 			})
 		})

@@ -16,10 +16,10 @@ import (
 func TestTextThatAnotherPageHasSavedIsNoDraft(t *testing.T) {
 	for name, more := range map[string]string{"as it was": "", "and more": ", more"} {
 		t.Run(name, func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				a := w.savedOne(shelf)
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				a := w.savedOne(storage)
 				w.stealFrom(a, ", mine")
-				b := w.author("b", shelf)
+				b := w.author("b", storage)
 				b.config.Limits.MaxGenerations = 2
 				b.start()
 				require.Equal(t, "one, mine", b.shows())
@@ -36,11 +36,11 @@ func TestTextThatAnotherPageHasSavedIsNoDraft(t *testing.T) {
 				err := a.Dispose(t.Context())
 				if more != "" {
 					require.ErrorIs(t, err, autosave.ErrReadOnly)
-					assert.Equal(t, []string{"closed: one, mine, more"}, storedDraft(t, shelf))
+					assert.Equal(t, []string{"closed: one, mine, more"}, storedDraft(t, storage))
 					return
 				}
 				require.NoError(t, err)
-				assert.Empty(t, storedDraft(t, shelf))
+				assert.Empty(t, storedDraft(t, storage))
 			})
 		})
 	}
@@ -48,10 +48,10 @@ func TestTextThatAnotherPageHasSavedIsNoDraft(t *testing.T) {
 
 // A page lists the drafts after another page has made its text the content, and before that page has said so. It has nothing to save.
 func TestTextThatAnotherPageHasSavedIsNoDraftAfterAList(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.savedOne(storage)
 		w.stealFrom(a, ", mine")
-		b := w.author("b", shelf)
+		b := w.author("b", storage)
 		listen := b.config.Listener
 		b.config.Listener = func(e autosave.Event) {
 			if e.Type == autosave.EventEditable {
@@ -64,34 +64,34 @@ func TestTextThatAnotherPageHasSavedIsNoDraftAfterAList(t *testing.T) {
 		w.sleep(0)
 		assert.Zero(t, a.State().PendingBytes)
 		require.NoError(t, a.Dispose(t.Context()))
-		assert.Empty(t, storedDraft(t, shelf))
+		assert.Empty(t, storedDraft(t, storage))
 	})
 }
 
 // A page is busy as its text becomes a draft. Before it learns of that, another page has made the draft the content, and has said so.
 func TestTextThatIsSavedBeforeItsPageKnowsTheDraftIsNoDraft(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage)
 		a.config.NoStandby, a.config.Drafts = true, lateSeal{a.desk}
 		a.start()
 		a.types("one")
 		w.sleep(time.Second)
 		w.stealFrom(a, ", mine")
-		b := w.author("b", shelf).start()
+		b := w.author("b", storage).start()
 		require.Equal(t, "one, mine", b.shows())
 		w.sleep(5 * time.Second)
 		assert.Zero(t, a.State().Drafts)
 		assert.Zero(t, a.State().PendingBytes)
 		require.NoError(t, a.Dispose(t.Context()))
-		assert.Empty(t, storedDraft(t, shelf))
+		assert.Empty(t, storedDraft(t, storage))
 	})
 }
 
 // A page stores a draft by itself, without the Saver, which finds it in a list and reports it once.
 func TestDraftThatIsFoundInAListIsReported(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.author("a", shelf).start()
-		b := w.author("b", shelf).start()
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.author("a", storage).start()
+		b := w.author("b", storage).start()
 		b.types("mine")
 		_, err := b.desk.Seal(t.Context(), autosave.CauseLockLost)
 		require.NoError(t, err)
@@ -107,8 +107,8 @@ func TestDraftThatIsFoundInAListIsReported(t *testing.T) {
 
 // A page stored its text as a draft before it got the lock, and saves that text now.
 func TestListDoesNotReportTheTextThatThePageSaves(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage)
 		a.config.Lineage = "a-1"
 		a.start()
 		a.types("mine")
@@ -124,8 +124,8 @@ func TestListDoesNotReportTheTextThatThePageSaves(t *testing.T) {
 
 // A page without the lock types, stores its draft by itself and types on. Each list reports only what is new.
 func TestListReportsNoOlderSnapshotOfADraft(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.readOnlyTypist(shelf, ", more")
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.readOnlyTypist(storage, ", more")
 		_, err := a.desk.Seal(t.Context(), autosave.CauseLockLost)
 		require.NoError(t, err)
 		a.texts()

@@ -27,8 +27,8 @@ func (p *page) queueing(each time.Duration) {
 // A page asks for its content every millisecond and does not wait for the answers. Text that its user types is saved in
 // time nevertheless, and every call ends.
 func TestFloodOfReadsLeavesTurnsToSaves(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage)
 		a.queueing(5 * time.Millisecond)
 		a.start()
 		a.types("saved")
@@ -63,8 +63,8 @@ func TestFloodOfReadsLeavesTurnsToSaves(t *testing.T) {
 
 // Two calls wait for a silent store. The page asks once more: that call had no turn, and says so.
 func TestReadWithoutATurnSaysSo(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage)
 		mute := a.mute(ofStore...)
 		a.start()
 		mute()

@@ -17,52 +17,52 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// ice freezes a page: what it asks of the world stands until it thaws.
-type ice struct {
-	mu   sync.Mutex
-	thaw chan struct{} // nil while the page runs
-	at   int           // freezes at this operation of the disk
-	ops  int
-	done bool
+// freezer freezes a page: its calls wait until it thaws.
+type freezer struct {
+	mu     sync.Mutex
+	thawed chan struct{} // nil while the page runs
+	at     int           // freezes at this operation of the disk
+	ops    int
+	done   bool
 }
 
-func (i *ice) freeze() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.thaw == nil && !i.done {
-		i.thaw = make(chan struct{})
+func (f *freezer) freeze() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.thawed == nil && !f.done {
+		f.thawed = make(chan struct{})
 	}
 }
 
-func (i *ice) melt() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.done = true
-	if i.thaw != nil {
-		close(i.thaw)
-		i.thaw = nil
+func (f *freezer) thaw() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.done = true
+	if f.thawed != nil {
+		close(f.thawed)
+		f.thawed = nil
 	}
 }
 
-func (i *ice) pass() {
-	i.mu.Lock()
-	thaw := i.thaw
-	i.mu.Unlock()
-	if thaw != nil {
-		<-thaw
+func (f *freezer) wait() {
+	f.mu.Lock()
+	thawed := f.thawed
+	f.mu.Unlock()
+	if thawed != nil {
+		<-thawed
 	}
 }
 
 // operation is one operation of the disk.
-func (i *ice) operation() {
-	i.mu.Lock()
-	i.ops++
-	now := i.ops == i.at
-	i.mu.Unlock()
+func (f *freezer) operation() {
+	f.mu.Lock()
+	f.ops++
+	now := f.ops == f.at
+	f.mu.Unlock()
 	if now {
-		i.freeze()
+		f.freeze()
 	}
-	i.pass()
+	f.wait()
 }
 
 // A page is frozen at any operation of a commit, or between two; another one takes the
@@ -74,9 +74,9 @@ func TestPageThatThawsCommitsNothingOverItsSuccessor(t *testing.T) {
 		virtual(t, func(t *testing.T, w *world) {
 			random := rand.New(rand.NewPCG(1, uint64(round)))
 			a := w.prepare("a")
-			cold := &ice{at: 9 + random.IntN(14)} // after it was opened and has begun to save
-			a.files.Before = func(string) { cold.operation() }
-			a.options.Backends[0].Locker = &frozenLocker{Locker: w.space.Client("a"), ice: cold}
+			freezer := &freezer{at: 9 + random.IntN(14)} // after it was opened and has begun to save
+			a.files.Before = func(string) { freezer.operation() }
+			a.options.Backends[0].Locker = &frozenLocker{Locker: w.space.Client("a"), freezer: freezer}
 			a.open()
 			b := w.tab("b")
 
@@ -87,12 +87,12 @@ func TestPageThatThawsCommitsNothingOverItsSuccessor(t *testing.T) {
 				a.typed(s)
 				w.sleep(time.Duration(random.IntN(700)) * time.Millisecond)
 			}
-			cold.freeze()
+			freezer.freeze()
 			a.channel.Deafen(true)
 			loaded := takeOverAndSave(t, b)
 
 			a.channel.Deafen(false)
-			cold.melt()
+			freezer.thaw()
 			require.NoError(t, a.Resume(t.Context()))
 			if random.IntN(2) == 0 {
 				a.MarkDirty()
@@ -135,30 +135,30 @@ func takeOverAndSave(t *testing.T, b *page) (loaded string) {
 func TestFrozenWhileLoading(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.savedUnder(1, "saved")
-		a, cold := w.prepare("a"), &ice{}
+		a, freezer := w.prepare("a"), &freezer{}
 		a.files.Before = func(op string) {
 			if strings.HasPrefix(op, "read history") {
-				cold.freeze()
+				freezer.freeze()
 			}
-			cold.pass()
+			freezer.wait()
 		}
-		a.options.Backends[0].Locker = &frozenLocker{Locker: w.space.Client("a"), ice: cold, late: 5 * time.Millisecond}
+		a.options.Backends[0].Locker = &frozenLocker{Locker: w.space.Client("a"), freezer: freezer, late: 5 * time.Millisecond}
 		a.open()
 		w.stealer()
 		w.sleep(900 * time.Millisecond)
 		require.Zero(t, a.count(autosave.EventEditable))
-		cold.melt()
+		freezer.thaw()
 		w.sleep(time.Second)
 		assert.Zero(t, a.count(autosave.EventEditable))
 		assert.Equal(t, 1, a.count(autosave.EventReadonly))
 	})
 }
 
-// frozenLocker reports a steal when the ice has gone, or so much later.
+// frozenLocker reports a steal after the thaw, or so much later.
 type frozenLocker struct {
 	lock.Locker
-	ice  *ice
-	late time.Duration
+	freezer *freezer
+	late    time.Duration
 }
 
 type frozenGrant struct {
@@ -177,7 +177,7 @@ func (l *frozenLocker) Request(ctx context.Context, r lock.Request) (lock.Grant,
 	go func() {
 		select {
 		case <-g.Lost():
-			l.ice.pass()
+			l.freezer.wait()
 			time.Sleep(l.late)
 			close(f.lost)
 		case <-f.over:

@@ -110,9 +110,9 @@ func TestHandoverSavesWhatWasTypedAfterTheSnapshot(t *testing.T) {
 
 // A page is asked for the lock before it has reported the last key. The next editor begins with that key too.
 func TestHandoverSavesTextThatIsNotReportedYet(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
-		b := w.author("b", shelf).start()
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.savedOne(storage)
+		b := w.author("b", storage).start()
 		a.mu.Lock()
 		a.text += ", newer"
 		a.number++
@@ -129,8 +129,8 @@ func TestHandoverSavesTextThatIsNotReportedYet(t *testing.T) {
 // A page takes four seconds for each snapshot, and gets another key meanwhile that it does not report. It answers in the time that the page
 // that asks gives it, so that force does not take the lock from it.
 func TestSlowPageAnswersForceInTime(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage)
 		a.config.Snapshot = func(ctx context.Context) (autosave.Content, error) {
 			content, err := a.take(ctx)
 			a.mu.Lock()
@@ -140,7 +140,7 @@ func TestSlowPageAnswersForceInTime(t *testing.T) {
 			return content, errors.Join(err, wait.For(ctx, 4*time.Second))
 		}
 		a.start()
-		b := w.author("b", shelf).start()
+		b := w.author("b", storage).start()
 		a.types("one")
 		require.ErrorIs(t, b.RequestEdit(t.Context(), force), autosave.ErrHandoverRefused)
 		assert.Equal(t, 10*time.Second, time.Since(w.start))

@@ -40,9 +40,9 @@ func (a *writer) listing() (listed <-chan []autosave.Draft, goOn func()) {
 
 // A draft is discarded while a slow call lists the drafts. The late list does not bring it back.
 func TestDraftDiscardedDuringAListIsNotCounted(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.dispute(shelf)
-		c := w.author("c", shelf).start()
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.dispute(storage)
+		c := w.author("c", storage).start()
 		require.Equal(t, 1, c.State().Drafts)
 		listed, goOn := c.listing()
 		require.NoError(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
@@ -56,9 +56,9 @@ func TestDraftDiscardedDuringAListIsNotCounted(t *testing.T) {
 
 // The text of a page becomes a draft while a slow call lists the drafts. The late list does not forget it.
 func TestDraftSealedDuringAListIsCounted(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.dispute(shelf)
-		c := w.author("c", shelf).start()
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.dispute(storage)
+		c := w.author("c", storage).start()
 		listed, goOn := c.listing()
 		c.types("!")
 		w.stealer()
@@ -73,10 +73,10 @@ func TestDraftSealedDuringAListIsCounted(t *testing.T) {
 
 // A draft is discarded after an editor that begins has left it to the user. The user is not asked about it.
 func TestDraftDiscardedDuringALoadIsNotOffered(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.dispute(shelf)
-		editor := w.author("editor", shelf).start()
-		c := w.author("c", shelf).start()
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.dispute(storage)
+		editor := w.author("editor", storage).start()
+		c := w.author("c", storage).start()
 		stopped, goOn := c.stopsAt("read history/")
 		require.NoError(t, editor.Dispose(t.Context()))
 		require.True(t, stopped())
@@ -93,10 +93,10 @@ func TestDraftDiscardedDuringALoadIsNotOffered(t *testing.T) {
 
 // A draft is discarded in another page after an editor that begins has left it to its user. That user is not asked about it either.
 func TestDraftDiscardedElsewhereDuringALoadIsNotOffered(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.dispute(shelf)
-		editor, other := w.author("editor", shelf).start(), w.author("other", shelf)
-		c := w.author("c", shelf).start()
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.dispute(storage)
+		editor, other := w.author("editor", storage).start(), w.author("other", storage)
+		c := w.author("c", storage).start()
 		other.start()
 		stopped, goOn := c.stopsAt("read history/")
 		require.NoError(t, editor.Dispose(t.Context()))

@@ -23,8 +23,8 @@ func (l lateSeal) Seal(ctx context.Context, cause autosave.Cause) (*autosave.Dra
 
 // A page loses the lock, gets it back and saves its text before it hears that the text is a draft. The draft is saved by then.
 func TestDraftThatWasSavedBeforeItWasReported(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage)
 		a.config.NoStandby, a.config.Drafts = true, lateSeal{a.desk}
 		a.start()
 		a.types("one")
@@ -36,15 +36,15 @@ func TestDraftThatWasSavedBeforeItWasReported(t *testing.T) {
 		w.sleep(time.Minute)
 		assert.Empty(t, a.heard(), "a draft is offered that is saved")
 		assert.Zero(t, a.State().Drafts)
-		assert.Empty(t, storedDraft(t, shelf))
+		assert.Empty(t, storedDraft(t, storage))
 	})
 }
 
 // Text that a read-only page has typed is merged before the page edits again. The page does not hear of the draft that
 // existed meanwhile.
 func TestDraftThatWasMergedBeforeItWasReported(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage)
 		a.config.NoStandby = true
 		a.config.Merge = func(_ context.Context, sides autosave.Conflict) (autosave.Content, error) {
 			return autosave.Bytes(string(sides.Theirs) + "+" + string(sides.Mine)), nil

@@ -41,9 +41,9 @@ func (a *answerless) List(ctx context.Context) ([]autosave.Generation, error) {
 func TestAdoptionWhoseAnswerIsLost(t *testing.T) {
 	for name, unlisted := range map[string]int{"the store answers again": 0, "and so is the next one": 1} {
 		t.Run(name, func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				w.crashed(shelf)
-				b := w.author("b", shelf)
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				w.crashed(storage)
+				b := w.author("b", storage)
 				b.store = &answerless{Store: b.store, unlisted: unlisted}
 				b.start()
 				w.sleep(time.Minute)
@@ -54,7 +54,7 @@ func TestAdoptionWhoseAnswerIsLost(t *testing.T) {
 				b.types("!")
 				w.sleep(time.Second)
 				assert.Equal(t, "saved, journalled!", w.saved())
-				assert.Empty(t, storedDraft(t, shelf))
+				assert.Empty(t, storedDraft(t, storage))
 			})
 		})
 	}

@@ -13,26 +13,26 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// distant is a store that answers late: something happens before its next answer.
-type distant struct {
+// lateStore is a store that answers late: something happens before its next answer.
+type lateStore struct {
 	autosave.Store
 	meanwhile func()
 }
 
-func (s *distant) pass() {
+func (s *lateStore) pass() {
 	if f := s.meanwhile; f != nil {
 		s.meanwhile = nil
 		f()
 	}
 }
 
-func (s *distant) List(ctx context.Context) ([]autosave.Generation, error) {
+func (s *lateStore) List(ctx context.Context) ([]autosave.Generation, error) {
 	all, err := s.Store.List(ctx)
 	s.pass()
 	return all, err
 }
 
-func (s *distant) Read(ctx context.Context, id string) ([]byte, error) {
+func (s *lateStore) Read(ctx context.Context, id string) ([]byte, error) {
 	text, err := s.Store.Read(ctx, id)
 	s.pass()
 	return text, err
@@ -49,10 +49,10 @@ func TestDecisionEndsWithTheLease(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				w.dispute(shelf)
-				c := w.author("c", shelf)
-				store := &distant{Store: c.store}
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				w.dispute(storage)
+				c := w.author("c", storage)
+				store := &lateStore{Store: c.store}
 				c.store = store
 				c.start()
 				store.meanwhile = func() {
@@ -82,10 +82,10 @@ func TestDecisionEndsWithTheLease(t *testing.T) {
 // A page that waits for its turn loses the lock again while it merges a draft. It has not edited since it became read-only, so it is not
 // told that again.
 func TestLockLostDuringAMerge(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.dispute(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.dispute(storage)
 		first := w.stealer()
-		b := w.author("b", shelf)
+		b := w.author("b", storage)
 		b.config.Merge = func(ctx context.Context, _ autosave.Conflict) (autosave.Content, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()

@@ -31,8 +31,8 @@ func TestNoTypedTextIsLostAtOnce(t *testing.T) {
 	first, seeds := modelSeeds(60)
 	done := make(map[string]int)
 	for seed := first; seed < first+seeds; seed++ {
-		drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-			m := &parallel{seed: seed, model: model{world: w, shelf: shelf, chance: rand.New(rand.NewPCG(seed, 23)), done: done}, faults: seed%2 == 0, settled: make(map[string]int64)}
+		drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+			m := &parallel{seed: seed, model: model{world: w, storage: storage, chance: rand.New(rand.NewPCG(seed, 23)), done: done}, faults: seed%2 == 0, settled: make(map[string]int64)}
 			m.run()
 			for _, p := range m.all {
 				p.files.Mend()
@@ -158,7 +158,7 @@ func (m *parallel) check() {
 
 // lacks returns the words that are in no generation and no draft, and that nobody has discarded.
 func (m *parallel) lacks(words []string) (lost []string) {
-	kept := strings.Join(m.shelf.Texts(), "")
+	kept := strings.Join(m.storage.Texts(), "")
 	store := m.disk.Page()
 	all, _ := store.List(context.Background())
 	for _, g := range all {
@@ -180,7 +180,7 @@ func (m *parallel) open() {
 	if len(m.pages) == 3 {
 		return
 	}
-	p := m.author(fmt.Sprint("page", len(m.all)), m.shelf)
+	p := m.author(fmt.Sprint("page", len(m.all)), m.storage)
 	p.config.NoStandby = m.chance.IntN(3) == 0
 	if m.chance.IntN(2) == 0 {
 		p.config.Merge = m.merge
@@ -223,7 +223,7 @@ func (m *parallel) types(p *writer) {
 	word := fmt.Sprintf("<%s.%d>", p.name, p.number)
 	p.types(word)
 	m.note("   %s types %s: number %d of %s", p.name, word, p.number, p.id)
-	if strings.Contains(strings.Join(m.shelf.Texts(), ""), word) {
+	if strings.Contains(strings.Join(m.storage.Texts(), ""), word) {
 		m.words = append(m.words, word)
 	}
 }
@@ -233,7 +233,7 @@ func (m *parallel) types(p *writer) {
 func (m *parallel) cache(p *writer) {
 	m.kill(p)
 	m.sleep(time.Duration(m.chance.IntN(3000)) * time.Millisecond)
-	q := m.author(p.name+"'", m.shelf).continues(p)
+	q := m.author(p.name+"'", m.storage).continues(p)
 	q.config.Merge, q.config.NoStandby = p.config.Merge, p.config.NoStandby
 	m.begin(q)
 }
@@ -356,7 +356,7 @@ func (m *parallel) rest() {
 }
 
 func (m *parallel) last() {
-	p := m.author("last", m.shelf)
+	p := m.author("last", m.storage)
 	m.begin(p)
 	m.sleep(time.Minute)
 	if p.ReadOnly() {

@@ -12,15 +12,15 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// away is a store whose other machine does not answer. Its copy takes a while to read.
-type away struct {
+// unreachableStore is a store whose other machine does not answer. Its copy takes a while to read.
+type unreachableStore struct {
 	autosave.Store
 	pause time.Duration
 }
 
-func (a away) Online() bool               { return false }
-func (a away) Watch(func()) (stop func()) { return func() {} }
-func (a away) Preview(ctx context.Context) (autosave.Generation, []byte, error) {
+func (a unreachableStore) Online() bool               { return false }
+func (a unreachableStore) Watch(func()) (stop func()) { return func() {} }
+func (a unreachableStore) Preview(ctx context.Context) (autosave.Generation, []byte, error) {
 	select {
 	case <-time.After(a.pause):
 		return autosave.Generation{ID: "1-1"}, []byte("copy"), nil
@@ -35,7 +35,7 @@ func (w *world) refusing(pause time.Duration) *page {
 	locker := w.space.Client("a")
 	locker.Refuse = func(lock.Request) error { return lock.ErrUnsupported }
 	p.options.Backends[0].Locker = locker
-	p.store = away{p.store, pause}
+	p.store = unreachableStore{p.store, pause}
 	return p
 }
 

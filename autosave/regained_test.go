@@ -23,14 +23,14 @@ func (p *page) failing(prefix string, f autosavetest.Fault) {
 	}
 }
 
-// heedless is a store whose first commit takes the content and then a second, whatever becomes of its context. Then it hangs or succeeds.
-type heedless struct {
+// uncancellableStore is a store whose first commit takes the content and then a second, whatever becomes of its context. Then it hangs or succeeds.
+type uncancellableStore struct {
 	autosave.Store
 	first *atomic.Bool
 	hang  chan struct{}
 }
 
-func (h heedless) Commit(ctx context.Context, c autosave.Commit) (autosave.Generation, error) {
+func (h uncancellableStore) Commit(ctx context.Context, c autosave.Commit) (autosave.Generation, error) {
 	if h.first.CompareAndSwap(false, true) {
 		taken, err := c.Take(ctx)
 		c.Take = func(context.Context) (autosave.Content, error) { return taken, err }
@@ -48,7 +48,7 @@ func TestSaveThatSucceedsAfterTheLockIsLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtual(t, func(t *testing.T, w *world) {
 				a := w.prepare("a")
-				a.store = heedless{a.store, new(atomic.Bool), nil}
+				a.store = uncancellableStore{a.store, new(atomic.Bool), nil}
 				a.open()
 				a.typed("text")
 				w.sleep(1450 * time.Millisecond)
@@ -79,7 +79,7 @@ func TestHungSaveOfAFormerLeaseDelaysNothing(t *testing.T) {
 		a := w.prepare("a")
 		hang := make(chan struct{})
 		defer close(hang)
-		a.store = heedless{a.store, new(atomic.Bool), hang}
+		a.store = uncancellableStore{a.store, new(atomic.Bool), hang}
 		a.open()
 		a.typed("text")
 		w.sleep(time.Second)
@@ -133,22 +133,22 @@ func TestDraftKeepsItsCause(t *testing.T) {
 		}, "save-failed: one, mine, more"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				a := w.readOnlyTypist(shelf, ", more")
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				a := w.readOnlyTypist(storage, ", more")
 				c.end(w, a)
-				assert.Contains(t, storedDraft(t, shelf), c.want)
+				assert.Contains(t, storedDraft(t, storage), c.want)
 			})
 		})
 	}
 	t.Run("another draft waits", func(t *testing.T) {
-		drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-			w.dispute(shelf)
-			w.author("c", shelf).start()
-			d := w.author("d", shelf).start()
+		drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+			w.dispute(storage)
+			w.author("c", storage).start()
+			d := w.author("d", storage).start()
 			require.Len(t, d.texts(), 1)
 			d.types("typed in a read-only page")
 			require.Error(t, d.Dispose(t.Context()))
-			assert.Contains(t, storedDraft(t, shelf), "closed: typed in a read-only page")
+			assert.Contains(t, storedDraft(t, storage), "closed: typed in a read-only page")
 		})
 	})
 }
@@ -170,8 +170,8 @@ func (r rolledBack) List(ctx context.Context) ([]autosave.Generation, error) {
 
 // The store was restored from a backup while the page was away. A page with nothing unsaved loads what is there.
 func TestPageLoadsAnEarlierTextOfItsOwn(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage)
 		var back atomic.Bool
 		a.store = rolledBack{a.store, &back}
 		a.start()
@@ -188,8 +188,8 @@ func TestPageLoadsAnEarlierTextOfItsOwn(t *testing.T) {
 // A save was written, its answer was lost, and the lock as well. The page knows its own text again, even if it can
 // store no draft: it goes on with what was typed since.
 func TestPageKnowsItsTextThoughTheAnswerWasLost(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.savedOne(storage)
 		a.failing("write index", autosavetest.Lied)
 		a.types(" two")
 		w.sleep(600 * time.Millisecond)
@@ -235,8 +235,8 @@ func TestLoadedTextIsNotSavedForAnEarlierFlush(t *testing.T) {
 
 // The page has the lock back, and has saved, before its text is sealed. That text is not offered at the next loss.
 func TestLateSealOffersNoSavedText(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage)
 		a.files.Before = func(operation string) {
 			if operation == "seal" {
 				time.Sleep(3 * time.Second)
@@ -278,10 +278,10 @@ func TestKeptTextIsNotTakenAgain(t *testing.T) {
 
 // A save lands as the lock is lost, and something was typed since. The draft of that is discarded: nothing is left behind.
 func TestDraftOfLaterTextOutlivesAnEarlierSave(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage)
 		a.config.NoStandby = true
-		a.store = heedless{a.store, new(atomic.Bool), nil}
+		a.store = uncancellableStore{a.store, new(atomic.Bool), nil}
 		a.start()
 		a.types("text")
 		w.sleep(1450 * time.Millisecond)
@@ -289,32 +289,32 @@ func TestDraftOfLaterTextOutlivesAnEarlierSave(t *testing.T) {
 		w.stealer()
 		w.sleep(time.Second)
 		require.Equal(t, "text", w.saved())
-		require.Equal(t, []string{"lock-lost: text!"}, storedDraft(t, shelf))
+		require.Equal(t, []string{"lock-lost: text!"}, storedDraft(t, storage))
 		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
 		require.NoError(t, a.Dispose(t.Context()))
-		assert.Empty(t, storedDraft(t, shelf))
+		assert.Empty(t, storedDraft(t, storage))
 	})
 }
 
 // A seal that failed as the lock was lost is tried again before the page loads another text.
 func TestFailedSealIsTriedAgain(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.savedOne(storage)
 		a.failing("seal", autosavetest.Refused)
 		w.stealFrom(a, ", mine")
-		require.Empty(t, storedDraft(t, shelf))
+		require.Empty(t, storedDraft(t, storage))
 		a.files.Before = nil
 		w.overwritten("theirs")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.Equal(t, "theirs", a.shows())
-		assert.Equal(t, []string{"lock-lost: one, mine"}, storedDraft(t, shelf))
+		assert.Equal(t, []string{"lock-lost: one, mine"}, storedDraft(t, storage))
 	})
 }
 
 // The page can never say what it has. Its journal is sealed as it loses the lock: so it can edit again.
 func TestSealedTextNeedsNoSnapshot(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage)
 		a.config.NoStandby = true
 		a.config.Snapshot = func(context.Context) (autosave.Content, error) { return nil, errNotNow }
 		a.start()
@@ -322,14 +322,14 @@ func TestSealedTextNeedsNoSnapshot(t *testing.T) {
 		w.overwritten("theirs")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.Equal(t, "theirs", a.shows())
-		assert.Equal(t, []string{"lock-lost: mine"}, storedDraft(t, shelf))
+		assert.Equal(t, []string{"lock-lost: mine"}, storedDraft(t, storage))
 	})
 }
 
 // No draft can be stored. The text is offered from memory, and the page says why there is no draft.
 func TestTextIsOfferedIfItCannotBeSealed(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.savedOne(storage)
 		a.failing("seal", autosavetest.Refused)
 		w.stealFrom(a, ", mine")
 		w.overwritten("theirs")

@@ -14,8 +14,8 @@ import (
 // A page got the event of a draft of its own text, and its user types on: the file of the draft is open again. The draft still waits for a
 // decision. Discarding it removes the text that the event named, and keeps the text that was typed since.
 func TestDraftThatTypingHasReopenedIsDiscarded(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.readOnlyTypist(shelf, ", more")
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.readOnlyTypist(storage, ", more")
 		all, err := a.Drafts(t.Context())
 		require.NoError(t, err)
 		require.Len(t, all, 1)
@@ -28,9 +28,9 @@ func TestDraftThatTypingHasReopenedIsDiscarded(t *testing.T) {
 		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
 		assert.Zero(t, a.State().Drafts)
 		assert.Empty(t, a.texts())
-		assert.Equal(t, []string{"one, mine, more"}, shelf.Texts(), "the text typed since then is in the journal")
+		assert.Equal(t, []string{"one, mine, more"}, storage.Texts(), "the text typed since then is in the journal")
 		require.ErrorIs(t, a.Dispose(t.Context()), autosave.ErrReadOnly)
-		assert.Equal(t, []string{"closed: one, mine, more"}, storedDraft(t, shelf))
+		assert.Equal(t, []string{"closed: one, mine, more"}, storedDraft(t, storage))
 	})
 }
 
@@ -38,13 +38,13 @@ func TestDraftThatTypingHasReopenedIsDiscarded(t *testing.T) {
 func TestDraftThatTypingHasReopenedIsSaved(t *testing.T) {
 	for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsGeneration, autosave.AsDiscard} {
 		t.Run(string(as), func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				a := w.readOnlyTypist(shelf, ", more")
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				a := w.readOnlyTypist(storage, ", more")
 				require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 				require.NoError(t, a.ResolveDraft(t.Context(), "a-1", as))
 				w.sleep(time.Second)
 				assert.Equal(t, "one, mine, more", w.saved(), "an editor saves its text all the same")
-				assert.Empty(t, shelf.Texts())
+				assert.Empty(t, storage.Texts())
 				assert.Zero(t, a.State().Drafts)
 				require.ErrorIs(t, a.ResolveDraft(t.Context(), "a-1", as), autosave.ErrNotFound)
 			})
@@ -54,10 +54,10 @@ func TestDraftThatTypingHasReopenedIsSaved(t *testing.T) {
 
 // Another page has taken the sealed draft over, and nothing was typed since: no draft waits.
 func TestSealedDraftThatIsGoneIsNotListed(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.savedOne(storage)
 		w.stealFrom(a, ", mine")
-		b := w.author("b", shelf).start()
+		b := w.author("b", storage).start()
 		require.Equal(t, "one, mine", b.shows())
 		w.sleep(time.Second)
 		assert.Empty(t, a.texts())

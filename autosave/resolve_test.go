@@ -25,9 +25,9 @@ func TestResolveDraft(t *testing.T) {
 		autosave.AsDiscard:    {"one, theirs!", []string{"one, theirs!", "one, theirs", "one"}},
 	} {
 		t.Run(string(as), func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				w.dispute(shelf)
-				c := w.author("c", shelf).start()
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				w.dispute(storage)
+				c := w.author("c", storage).start()
 				c.types("!")
 				if as == autosave.AsGeneration {
 					w.sleep(time.Second)
@@ -36,7 +36,7 @@ func TestResolveDraft(t *testing.T) {
 				w.sleep(time.Second)
 				assert.Equal(t, want.shows, c.shows())
 				assert.Equal(t, want.generations, w.generations())
-				assert.Empty(t, storedDraft(t, shelf))
+				assert.Empty(t, storedDraft(t, storage))
 				assert.Empty(t, c.texts())
 				assert.Zero(t, c.State().Drafts)
 				require.ErrorIs(t, c.ResolveDraft(t.Context(), "a-1", as), autosave.ErrNotFound)
@@ -46,7 +46,7 @@ func TestResolveDraft(t *testing.T) {
 				w.sleep(time.Second)
 				assert.Equal(t, want.shows+", more", w.saved())
 				require.NoError(t, c.Dispose(t.Context()))
-				d := w.author("d", shelf).start()
+				d := w.author("d", storage).start()
 				assert.Equal(t, want.shows+", more", d.shows())
 				assert.Empty(t, d.texts())
 			})
@@ -55,16 +55,16 @@ func TestResolveDraft(t *testing.T) {
 }
 
 func TestResolveDraftOfAReadonlyPage(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.dispute(shelf)
-		w.author("editor", shelf).start()
-		c := w.author("c", shelf).start()
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.dispute(storage)
+		w.author("editor", storage).start()
+		c := w.author("c", storage).start()
 		require.ErrorIs(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsContent), autosave.ErrReadOnly)
 		require.ErrorIs(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsGeneration), autosave.ErrReadOnly)
 		require.ErrorIs(t, c.ResolveDraft(t.Context(), "a-1", "gone"), autosave.ErrInvalidArgument)
 		assert.Equal(t, []string{"one, mine"}, c.texts())
 		require.NoError(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard), "it changes nothing that is saved")
-		assert.Empty(t, storedDraft(t, shelf))
+		assert.Empty(t, storedDraft(t, storage))
 	})
 }
 
@@ -72,10 +72,10 @@ func TestResolveDraftOfAReadonlyPage(t *testing.T) {
 func TestDecisionOfAnotherPage(t *testing.T) {
 	for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsDiscard} {
 		t.Run(string(as), func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				w.dispute(shelf)
-				editor := w.author("editor", shelf).start()
-				c := w.author("c", shelf).start()
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				w.dispute(storage)
+				editor := w.author("editor", storage).start()
+				c := w.author("c", storage).start()
 				decides, other := c, editor
 				if as == autosave.AsContent { // an editor alone may do that
 					decides, other = editor, c
@@ -97,9 +97,9 @@ func TestDecisionOfAnotherPage(t *testing.T) {
 func TestResolveDraftThatFails(t *testing.T) {
 	for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsGeneration, autosave.AsDiscard} {
 		t.Run(string(as), func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				w.dispute(shelf)
-				c := w.author("c", shelf).start()
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				w.dispute(storage)
+				c := w.author("c", storage).start()
 				c.files.Fail()
 				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 				defer stop()
@@ -108,24 +108,24 @@ func TestResolveDraftThatFails(t *testing.T) {
 				assert.Equal(t, "one, theirs", w.saved())
 				assert.Equal(t, []string{"one, mine"}, c.texts())
 				require.NoError(t, c.ResolveDraft(t.Context(), "a-1", as))
-				assert.Empty(t, storedDraft(t, shelf))
+				assert.Empty(t, storedDraft(t, storage))
 			})
 		})
 	}
 }
 
-// slowJudge opens a page whose commits take a second, and which has to decide about a disputed draft.
-func (w *world) slowJudge(shelf *autosavetest.DraftStorage) *writer {
+// slowMerger opens a page whose commits take a second, and which has to decide about a disputed draft.
+func (w *world) slowMerger(storage *autosavetest.DraftStorage) *writer {
 	w.Helper()
-	w.dispute(shelf)
-	c := w.author("c", shelf)
+	w.dispute(storage)
+	c := w.author("c", storage)
 	c.slow()
 	return c.start()
 }
 
 func TestTypingWhileADraftIsResolved(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		c := w.slowJudge(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		c := w.slowMerger(storage)
 		go func() {
 			for range 8 {
 				time.Sleep(300 * time.Millisecond)
@@ -143,13 +143,13 @@ func TestTypingWhileADraftIsResolved(t *testing.T) {
 
 // everyEnding runs a test once for each operation of a page and each fault, in a world of
 // its own. The page that the test gives to kill dies at that operation.
-func everyEnding(t *testing.T, run func(t *testing.T, w *world, shelf *autosavetest.DraftStorage, kill func(*writer))) {
+func everyEnding(t *testing.T, run func(t *testing.T, w *world, storage *autosavetest.DraftStorage, kill func(*writer))) {
 	steps := 0
 	for n := 0; n <= steps; n++ {
 		for _, fault := range autosavetest.Faults {
 			t.Run(fmt.Sprint(n, " ", fault), func(t *testing.T) {
-				drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-					run(t, w, shelf, func(a *writer) {
+				drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+					run(t, w, storage, func(a *writer) {
 						a.files.Break(n, fault, true)
 						t.Cleanup(func() { steps = max(steps, a.files.Ops()) })
 					})
@@ -160,72 +160,72 @@ func everyEnding(t *testing.T, run func(t *testing.T, w *world, shelf *autosavet
 	require.Greater(t, steps, 10, "there were that many operations")
 }
 
-// heir opens a page after the one that was killed, and returns it.
-func (w *world) heir(a *writer, shelf *autosavetest.DraftStorage) *writer {
+// successor opens a page after the one that was killed, and returns it.
+func (w *world) successor(a *writer, storage *autosavetest.DraftStorage) *writer {
 	w.Helper()
 	w.sleep(time.Minute)
 	a.die()
-	return w.author("heir", shelf).start()
+	return w.author("successor", storage).start()
 }
 
 func TestAdoptionIsKilledAtAnyStep(t *testing.T) {
-	everyEnding(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage, kill func(*writer)) {
-		a := w.authorOf(shelf, "one")
+	everyEnding(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage, kill func(*writer)) {
+		a := w.authorOf(storage, "one")
 		a.types(", journalled")
 		a.die()
-		b := w.author("b", shelf)
+		b := w.author("b", storage)
 		kill(b)
 		_ = b.tryOpenFor(time.Minute)
-		heir := w.heir(b, shelf)
-		assert.Equal(t, "one, journalled", heir.shows())
+		successor := w.successor(b, storage)
+		assert.Equal(t, "one, journalled", successor.shows())
 		assert.Equal(t, "one, journalled", w.saved())
-		assert.Empty(t, storedDraft(t, shelf))
-		assert.Empty(t, heir.disputes())
+		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, successor.disputes())
 		assert.LessOrEqual(t, len(w.generations()), 3)
 	})
 }
 
 func TestMergeIsKilledAtAnyStep(t *testing.T) {
-	everyEnding(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage, kill func(*writer)) {
-		w.dispute(shelf)
+	everyEnding(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage, kill func(*writer)) {
+		w.dispute(storage)
 		// As any merge of three sides, it makes a change once that both sides have.
 		merge := func(_ context.Context, c autosave.Conflict) (autosave.Content, error) {
 			added := string(c.Mine[len(c.Base):])
 			return autosave.Bytes(strings.TrimSuffix(string(c.Theirs), added) + added), nil
 		}
-		b := w.author("b", shelf)
+		b := w.author("b", storage)
 		b.config.Merge = merge
 		kill(b)
 		_ = b.tryOpenFor(time.Minute)
 		w.sleep(time.Minute)
 		b.die()
-		heir := w.author("heir", shelf)
-		heir.config.Merge = merge
-		heir.start()
-		assert.Equal(t, "one, theirs, mine", heir.shows(), "it is merged once")
-		assert.Empty(t, storedDraft(t, shelf))
+		successor := w.author("successor", storage)
+		successor.config.Merge = merge
+		successor.start()
+		assert.Equal(t, "one, theirs, mine", successor.shows(), "it is merged once")
+		assert.Empty(t, storedDraft(t, storage))
 	})
 }
 
 func TestResolutionIsKilledAtAnyStep(t *testing.T) {
 	for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsGeneration} {
 		t.Run(string(as), func(t *testing.T) {
-			everyEnding(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage, kill func(*writer)) {
-				w.dispute(shelf)
-				b := w.author("b", shelf).start()
+			everyEnding(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage, kill func(*writer)) {
+				w.dispute(storage)
+				b := w.author("b", storage).start()
 				kill(b)
 				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 				defer stop()
 				err := b.ResolveDraft(ctx, "a-1", as)
-				heir := w.heir(b, shelf)
-				have := append(w.generations(), heir.texts()...)
+				successor := w.successor(b, storage)
+				have := append(w.generations(), successor.texts()...)
 				assert.Contains(t, have, "one, mine")
 				assert.Contains(t, have, "one, theirs")
 				if err == nil && as == autosave.AsContent {
-					assert.Equal(t, "one, mine", heir.shows())
+					assert.Equal(t, "one, mine", successor.shows())
 				}
 				if as == autosave.AsGeneration {
-					assert.Equal(t, "one, theirs", heir.shows())
+					assert.Equal(t, "one, theirs", successor.shows())
 				}
 				slices.Sort(have)
 				assert.Equal(t, slices.Compact(slices.Clone(have)), have, "nothing is there twice")
@@ -235,23 +235,23 @@ func TestResolutionIsKilledAtAnyStep(t *testing.T) {
 }
 
 func TestDiscardedDraftOfAReadonlyPageStaysDiscarded(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage)
 		a.config.NoStandby = true
 		a.start()
 		w.stealFrom(a, "mine")
 		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
 		assert.Zero(t, a.State().PendingBytes)
 		require.NoError(t, a.Dispose(t.Context()), "nothing is left behind")
-		assert.Empty(t, storedDraft(t, shelf))
+		assert.Empty(t, storedDraft(t, storage))
 	})
 }
 
 // A page that cannot save decides about another page's draft. It keeps its own text.
 func TestDecisionKeepsTheTextOfThePage(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.dispute(shelf)
-		c := w.author("c", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.dispute(storage)
+		c := w.author("c", storage)
 		c.config.NoStandby = true
 		c.start()
 		w.stealFrom(c, ", typed")
@@ -266,8 +266,8 @@ func TestDecisionKeepsTheTextOfThePage(t *testing.T) {
 
 func TestOwnDraftIsResolvedBySaving(t *testing.T) {
 	for _, as := range []autosave.Resolution{autosave.AsContent, autosave.AsGeneration} {
-		drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-			a := w.author("a", shelf)
+		drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+			a := w.author("a", storage)
 			a.config.NoStandby = true
 			a.start()
 			w.stealFrom(a, "mine")
@@ -276,15 +276,15 @@ func TestOwnDraftIsResolvedBySaving(t *testing.T) {
 			require.NoError(t, a.ResolveDraft(t.Context(), "a-1", as))
 			assert.Equal(t, []string{"mine"}, w.generations())
 			assert.Equal(t, "mine", a.shows())
-			assert.Empty(t, storedDraft(t, shelf))
+			assert.Empty(t, storedDraft(t, storage))
 		})
 	}
 }
 
 // Dispose saves no text that is typed after the call.
 func TestDisposeOfAnEditorThatTypesOn(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage)
 		a.slow()
 		a.start()
 		a.types("saved")
@@ -296,9 +296,9 @@ func TestDisposeOfAnEditorThatTypesOn(t *testing.T) {
 
 // The page loads the draft that became the content. Until it has, it may not edit, and nothing is saved of the text before.
 func TestPageThatLoadsAResolvedDraftMayNotEdit(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.dispute(shelf)
-		c := w.author("c", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.dispute(storage)
+		c := w.author("c", storage)
 		listen := c.config.Listener
 		c.config.Listener = func(e autosave.Event) {
 			if e.Type == autosave.EventEditable {
@@ -323,8 +323,8 @@ func TestPageThatLoadsAResolvedDraftMayNotEdit(t *testing.T) {
 
 // The page is put to sleep while a draft becomes the content. It cannot load that any more, and saves its own text again.
 func TestSuspendWhileADraftIsResolved(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		c := w.slowJudge(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		c := w.slowMerger(storage)
 		result := make(chan error, 1)
 		go func() { result <- c.ResolveDraft(context.Background(), "a-1", autosave.AsContent) }()
 		w.sleep(500 * time.Millisecond)
@@ -338,8 +338,8 @@ func TestSuspendWhileADraftIsResolved(t *testing.T) {
 
 // An editor that has its lock back discards the draft of its own text. It shows that text still, and saves it.
 func TestEditorSavesTheTextOfADiscardedDraft(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.savedOne(storage)
 		w.stealFrom(a, ", mine")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
@@ -351,15 +351,15 @@ func TestEditorSavesTheTextOfADiscardedDraft(t *testing.T) {
 
 // A user discards a draft that another page shows, while that page seals what was typed since. Nobody has seen that text here.
 func TestDraftThatHasGrownIsNotDiscarded(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		w.dispute(shelf)
-		c := w.author("c", shelf).start()
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.dispute(storage)
+		c := w.author("c", storage).start()
 		require.Equal(t, []string{"one, mine"}, c.texts())
 		all, err := c.Drafts(t.Context())
 		require.NoError(t, err)
 		grown := all[0]
 		grown.Number++
-		other := shelf.Page()
+		other := storage.Page()
 		other.Journal(grown, []byte("one, mine, more"))
 		other.End()
 		require.ErrorIs(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard), autosave.ErrNotFound)

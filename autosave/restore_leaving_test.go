@@ -32,8 +32,8 @@ func TestRestoreIsRefusedWhileThePageLeaves(t *testing.T) {
 
 // The same with a draft, which the page would load by an event.
 func TestResolutionIsRefusedWhileThePageLeaves(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		c := w.slowJudge(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		c := w.slowMerger(storage)
 		result := make(chan error, 1)
 		go func() { result <- c.ResolveDraft(context.Background(), "a-1", autosave.AsContent) }()
 		w.sleep(500 * time.Millisecond)
@@ -50,8 +50,8 @@ func TestResolutionIsRefusedWhileThePageLeaves(t *testing.T) {
 // A page has restored a generation and typed on. Another page saves a text that goes on with what the first page showed
 // before. That is another text: the first page loads it.
 func TestRestoredTextIsAnotherText(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.savedOne(shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.savedOne(storage)
 		first, err := a.FlushNow(t.Context())
 		require.NoError(t, err)
 		a.types(", two")
@@ -78,6 +78,6 @@ func TestRestoredTextIsAnotherText(t *testing.T) {
 		w.sleep(time.Minute)
 		assert.Equal(t, "one, two, theirs", w.saved())
 		assert.Equal(t, "one, two, theirs", a.shows())
-		assert.Equal(t, []string{"lock-lost: one!"}, storedDraft(t, shelf))
+		assert.Equal(t, []string{"lock-lost: one!"}, storedDraft(t, storage))
 	})
 }

@@ -89,8 +89,8 @@ func TestSilentStorageHoldsNoCall(t *testing.T) {
 			"the store": {ofStore, c.code, "the store"}, "drafts": {ofDrafts, c.drafts, "the drafts' storage"},
 		} {
 			t.Run(name+" without "+what, func(t *testing.T) {
-				drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-					a := w.author("a", shelf)
+				drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+					a := w.author("a", storage)
 					mute := a.mute(silent.operations...)
 					a.start()
 					a.types("saved")
@@ -108,7 +108,7 @@ func TestSilentStorageHoldsNoCall(t *testing.T) {
 						assert.Contains(t, err.Error(), silent.says+" does not answer")
 					}
 					if name == "Dispose" {
-						assert.Equal(t, []string{"save-failed: saved, typed"}, storedDraft(t, shelf))
+						assert.Equal(t, []string{"save-failed: saved, typed"}, storedDraft(t, storage))
 					}
 				})
 			})
@@ -118,8 +118,8 @@ func TestSilentStorageHoldsNoCall(t *testing.T) {
 
 // Both are silent, and each takes the time that the other leaves.
 func TestSilentStorageHoldsNoTeardown(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a := w.author("a", shelf)
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage)
 		mute := a.mute(append(ofStore, ofDrafts...)...)
 		a.start()
 		a.types("saved")
@@ -136,8 +136,8 @@ func TestSilentStorageHoldsNoTeardown(t *testing.T) {
 func TestSilentStorageHoldsNoBeginning(t *testing.T) {
 	for what, operations := range map[string][]string{"the store": ofStore, "the drafts' storage": ofDrafts} {
 		t.Run(what, func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				a := w.author("a", shelf)
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				a := w.author("a", storage)
 				a.mute(operations...)()
 				require.NoError(t, inTime(t, a.tryOpen))
 				require.ErrorIs(t, a.State().LastErr, autosave.ErrReadFailed)
@@ -151,9 +151,9 @@ func TestSilentStorageHoldsNoBeginning(t *testing.T) {
 // A page gets the lock at once, because nobody holds it, or after the grace of a holder that does not answer. Then the store is silent.
 func TestSilentStorageHoldsNoRequestToEdit(t *testing.T) {
 	for _, held := range []bool{false, true} {
-		drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-			holder := w.author("holder", shelf).start()
-			a := w.author("a", shelf)
+		drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+			holder := w.author("holder", storage).start()
+			a := w.author("a", storage)
 			a.config.NoStandby = true
 			mute := a.mute(ofStore...)
 			a.start()

@@ -190,17 +190,17 @@ func TestSleepWhileLoading(t *testing.T) {
 	})
 }
 
-// leisurely is a Locker that takes a second for each release, as one that asks a server does.
-type leisurely struct{ lock.Locker }
+// slowRelease is a Locker that takes a second for each release, as one that asks a server does.
+type slowRelease struct{ lock.Locker }
 
-func (l leisurely) Request(ctx context.Context, r lock.Request) (lock.Grant, error) {
+func (l slowRelease) Request(ctx context.Context, r lock.Request) (lock.Grant, error) {
 	g, err := l.Locker.Request(ctx, r)
-	return leisurelyGrant{g}, err
+	return slowReleaseGrant{g}, err
 }
 
-type leisurelyGrant struct{ lock.Grant }
+type slowReleaseGrant struct{ lock.Grant }
 
-func (g leisurelyGrant) Release(ctx context.Context) error {
+func (g slowReleaseGrant) Release(ctx context.Context) error {
 	time.Sleep(time.Second)
 	return g.Grant.Release(ctx)
 }
@@ -210,7 +210,7 @@ func TestResumeDuringTheReleaseOfSuspend(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
 		a.config.NoStandby = true
-		a.options.Backends[0].Locker = leisurely{a.options.Backends[0].Locker}
+		a.options.Backends[0].Locker = slowRelease{a.options.Backends[0].Locker}
 		a.open()
 		suspended := make(chan error, 1)
 		go func() { suspended <- a.Suspend(context.Background()) }()
@@ -226,8 +226,8 @@ func TestResumeDuringTheReleaseOfSuspend(t *testing.T) {
 
 // A read-only page wakes while its text becomes a draft because it was put to sleep. It waits for its turn again.
 func TestResumeDuringTheSealOfSuspend(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-		a, b := w.author("a", shelf).start(), w.author("b", shelf).start()
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a, b := w.author("a", storage).start(), w.author("b", storage).start()
 		b.types("mine")
 		stopped, goOn := b.stopsAt("seal")
 		suspended := make(chan error, 1)
@@ -250,7 +250,7 @@ func TestResumeDuringTheSealOfSuspend(t *testing.T) {
 func TestDisposeDuringTheReleaseOfSuspend(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
-		a.options.Backends[0].Locker = leisurely{a.options.Backends[0].Locker}
+		a.options.Backends[0].Locker = slowRelease{a.options.Backends[0].Locker}
 		a.open()
 		go func() { _ = a.Suspend(context.Background()) }()
 		w.sleep(500 * time.Millisecond)

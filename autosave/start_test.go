@@ -290,13 +290,13 @@ func TestFullDiskAtTheStartOfADocument(t *testing.T) {
 	})
 }
 
-// heedlessFence is a store that shuts out the editor before a second after the first attempt, whatever becomes of its context.
-type heedlessFence struct {
+// uncancellableFence is a store that shuts out the editor before a second after the first attempt, whatever becomes of its context.
+type uncancellableFence struct {
 	autosave.Store
 	fences *atomic.Int32
 }
 
-func (h heedlessFence) Fence(context.Context, int64) error {
+func (h uncancellableFence) Fence(context.Context, int64) error {
 	if h.fences.Add(1) == 1 {
 		return autosave.ErrQuota
 	}
@@ -304,7 +304,7 @@ func (h heedlessFence) Fence(context.Context, int64) error {
 	return nil
 }
 
-func (h heedlessFence) List(ctx context.Context) ([]autosave.Generation, error) {
+func (h uncancellableFence) List(ctx context.Context) ([]autosave.Generation, error) {
 	return h.Store.List(context.WithoutCancel(ctx))
 }
 
@@ -312,7 +312,7 @@ func (h heedlessFence) List(ctx context.Context) ([]autosave.Generation, error) 
 func TestLockLostAsTheEditorBeforeIsShutOut(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		b := w.prepare("b")
-		b.store = heedlessFence{b.store, new(atomic.Int32)}
+		b.store = uncancellableFence{b.store, new(atomic.Int32)}
 		b.open()
 		w.sleep(1950 * time.Millisecond)
 		w.stealer()

@@ -21,14 +21,14 @@ func TestWriteFailsDuringAnAdoption(t *testing.T) {
 	for _, f := range autosavetest.Faults {
 		for step := range 40 {
 			for _, lasts := range []int{1, 5, 9, 1000} {
-				drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-					w.crashed(shelf)
+				drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+					w.crashed(storage)
 					all, err := w.disk.Page().List(t.Context())
 					require.NoError(t, err)
-					other := shelf.Page()
+					other := storage.Page()
 					other.Journal(autosave.Draft{ID: "other", Number: 1, At: time.Now().Add(time.Second), Base: all[0].ID}, []byte("saved, second"))
 					other.End()
-					b := w.author("b", shelf)
+					b := w.author("b", storage)
 					var ops atomic.Int64
 					b.files.Before = func(operation string) {
 						if n := int(ops.Add(1)); n == step+1 || n > step && n <= step+lasts && strings.HasPrefix(operation, "write") {
@@ -43,7 +43,7 @@ func TestWriteFailsDuringAnAdoption(t *testing.T) {
 					w.sleep(time.Minute)
 					assert.NoError(t, b.State().LastErr)
 					require.NoError(t, b.Dispose(t.Context()))
-					c := w.author("c", shelf).start()
+					c := w.author("c", storage).start()
 					kept := append(c.texts(), c.shows())
 					for _, word := range []string{"journalled", "second", "!"} {
 						assert.True(t, slices.ContainsFunc(kept, func(s string) bool { return strings.Contains(s, word) }), "%v at %d for %d: %q", f, step, lasts, kept)
@@ -59,9 +59,9 @@ func TestWriteFailsDuringAnAdoption(t *testing.T) {
 func TestPageDiesAfterAFailedMerge(t *testing.T) {
 	for _, first := range autosavetest.Faults {
 		for _, second := range autosavetest.Faults {
-			drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-				w.dispute(shelf)
-				b := w.author("b", shelf)
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				w.dispute(storage)
+				b := w.author("b", storage)
 				b.config.Merge = func(_ context.Context, c autosave.Conflict) (autosave.Content, error) {
 					return autosave.Bytes(string(c.Theirs) + string(c.Mine)), nil
 				}
@@ -79,7 +79,7 @@ func TestPageDiesAfterAFailedMerge(t *testing.T) {
 				w.sleep(time.Minute)
 				require.Equal(t, 2, saves)
 				b.die()
-				c := w.author("c", shelf).start()
+				c := w.author("c", storage).start()
 				kept := strings.Join(append(c.texts(), c.shows()), "|")
 				for _, word := range []string{"mine", "theirs", "!"} {
 					assert.Contains(t, kept, word, "%v, %v", first, second)

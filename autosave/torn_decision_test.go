@@ -18,9 +18,9 @@ func TestWriteFailsDuringADecision(t *testing.T) {
 		failed := 0
 		for _, f := range autosavetest.Faults {
 			for step := range 20 {
-				drafted(t, func(t *testing.T, w *world, shelf *autosavetest.DraftStorage) {
-					w.dispute(shelf)
-					c := w.author("c", shelf).start()
+				drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+					w.dispute(storage)
+					c := w.author("c", storage).start()
 					c.files.Break(step, f, false)
 					if c.ResolveDraft(t.Context(), "a-1", as) == nil || slices.Contains(w.generations(), "one, mine") {
 						return // it was carried out, although the answer may be lost
@@ -30,7 +30,7 @@ func TestWriteFailsDuringADecision(t *testing.T) {
 					assert.Equal(t, "one, theirs", w.saved())
 					assert.Equal(t, []string{"one, mine"}, c.texts(), "%v %v at %d", as, f, step)
 					require.NoError(t, c.Dispose(t.Context()))
-					d := w.author("d", shelf).start()
+					d := w.author("d", storage).start()
 					if as == autosave.AsContent || !slices.Contains(w.generations(), "one, mine") { // a later editor may find the generation
 						assert.Equal(t, []string{"one, mine"}, d.texts(), "%v %v at %d", as, f, step)
 					}

@@ -85,10 +85,12 @@ func TestSuspendedPageTakesNothing(t *testing.T) {
 	})
 }
 
-// blind is a lock that does not tell who holds it.
-type blind struct{ autosave.Locks }
+// unqueryableLocks is a lock that does not tell who holds it.
+type unqueryableLocks struct{ autosave.Locks }
 
-func (blind) Inspect(context.Context) ([]lock.Holder, []lock.Waiter, error) { return nil, nil, nil }
+func (unqueryableLocks) Inspect(context.Context) ([]lock.Holder, []lock.Waiter, error) {
+	return nil, nil, nil
+}
 
 // A page without standby does not know that another page edits. Without force it takes the lock from nobody.
 func TestPageThatKnowsNoEditorStealsNothing(t *testing.T) {
@@ -98,7 +100,7 @@ func TestPageThatKnowsNoEditorStealsNothing(t *testing.T) {
 		a.open()
 		b := w.prepare("b")
 		b.config.NoStandby = true
-		b.locks = func(l autosave.Locks) autosave.Locks { return blind{l} }
+		b.locks = func(l autosave.Locks) autosave.Locks { return unqueryableLocks{l} }
 		b.open()
 		require.ErrorIs(t, b.RequestEdit(t.Context(), autosave.EditOptions{}), autosave.ErrHandoverNoAnswer)
 		assert.False(t, a.ReadOnly())

@@ -15,14 +15,14 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// belated is a store whose first commit fails 50 ms after its context has ended.
-type belated struct {
+// lateFailure is a store whose first commit fails 50 ms after its context has ended.
+type lateFailure struct {
 	autosave.Store
 	first atomic.Bool
 	err   error
 }
 
-func (b *belated) Commit(ctx context.Context, c autosave.Commit) (autosave.Generation, error) {
+func (b *lateFailure) Commit(ctx context.Context, c autosave.Commit) (autosave.Generation, error) {
 	if b.first.CompareAndSwap(false, true) {
 		<-ctx.Done()
 		time.Sleep(50 * time.Millisecond)
@@ -57,7 +57,7 @@ func TestLateFailureOfAFormerLeaseDelaysNothing(t *testing.T) {
 
 func testLateFailure(t *testing.T, w *world, failure error, call func(a *page) error) {
 	a := w.prepare("a")
-	a.store = &belated{Store: a.store, err: failure}
+	a.store = &lateFailure{Store: a.store, err: failure}
 	a.open()
 	a.typed("mine")
 	w.sleep(600 * time.Millisecond)
@@ -87,7 +87,7 @@ func TestStoreThatIgnoresItsDeadline(t *testing.T) {
 		a := w.prepare("a")
 		hang := make(chan struct{})
 		defer close(hang)
-		a.store = heedless{a.store, new(atomic.Bool), hang}
+		a.store = uncancellableStore{a.store, new(atomic.Bool), hang}
 		a.open()
 		a.typed("text")
 		w.sleep(31 * time.Second)

@@ -56,14 +56,16 @@ func TestStealerThatFreezesDuringTheSecondStealTakesNothingFromASuccessor(t *tes
 	synctest.Test(t, func(t *testing.T) { frozenStealer(t, func(file lock.Locker) lock.Locker { return file }) })
 }
 
-// blind is a Locker that cannot say which clients hold the lock.
-type blind struct{ lock.Locker }
+// unqueryableLocker is a Locker that cannot say which clients hold the lock.
+type unqueryableLocker struct{ lock.Locker }
 
-func (blind) Query(context.Context) (lock.Snapshot, error) {
+func (unqueryableLocker) Query(context.Context) (lock.Snapshot, error) {
 	return lock.Snapshot{}, errors.New("the file cannot be read")
 }
 
 // A page that steals the lock of the browser cannot learn who holds the file, and freezes before it steals that.
 func TestStealerThatKnowsNoHolderTakesNothingFromASuccessor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { frozenStealer(t, func(file lock.Locker) lock.Locker { return blind{file} }) })
+	synctest.Test(t, func(t *testing.T) {
+		frozenStealer(t, func(file lock.Locker) lock.Locker { return unqueryableLocker{file} })
+	})
 }

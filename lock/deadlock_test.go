@@ -188,13 +188,13 @@ func TestSelfWaitIsReportedOnce(t *testing.T) {
 }
 
 // slowAir delivers messages late and out of order.
-type slowAir struct {
+type slowChannel struct {
 	*locktest.Channel
 	random *rand.Rand
 	mu     sync.Mutex
 }
 
-func (s *slowAir) Post(m lock.Message) error {
+func (s *slowChannel) Post(m lock.Message) error {
 	s.mu.Lock()
 	delay := time.Duration(s.random.IntN(20)) * time.Millisecond
 	s.mu.Unlock()
@@ -217,7 +217,7 @@ func TestNoVictimWithoutCycle(t *testing.T) {
 			var owners []*owner
 			for id := range 4 {
 				random := rand.New(rand.NewPCG(uint64(seed), uint64(id)))
-				o := w.talkingOver(fmt.Sprint(id), &slowAir{Channel: air.Join(), random: rand.New(rand.NewPCG(uint64(seed), uint64(100+id)))})
+				o := w.talkingOver(fmt.Sprint(id), &slowChannel{Channel: air.Join(), random: rand.New(rand.NewPCG(uint64(seed), uint64(100+id)))})
 				owners = append(owners, o)
 				working.Go(func() {
 					for range 3 {
@@ -289,7 +289,7 @@ func TestEveryDeadlockIsResolved(t *testing.T) {
 			var mu sync.Mutex
 			for id := range 5 {
 				random := rand.New(rand.NewPCG(uint64(seed), uint64(id)))
-				o := w.talkingOver(fmt.Sprint(id), &slowAir{Channel: air.Join(), random: rand.New(rand.NewPCG(uint64(seed), uint64(100+id)))})
+				o := w.talkingOver(fmt.Sprint(id), &slowChannel{Channel: air.Join(), random: rand.New(rand.NewPCG(uint64(seed), uint64(100+id)))})
 				working.Go(func() {
 					for range 3 {
 						ctx, held := context.Background(), []lock.Lease{}

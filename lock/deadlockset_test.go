@@ -126,7 +126,7 @@ func TestOwnerThatHoldsAllSlotsWaitsForItself(t *testing.T) {
 func TestProbesArePassedOnOnce(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		air := locktest.NewNetwork()
-		a, b, z := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talkingOver("z", &slowAir{Channel: air.Join(), random: rand.New(rand.NewPCG(1, 1))})
+		a, b, z := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talkingOver("z", &slowChannel{Channel: air.Join(), random: rand.New(rand.NewPCG(1, 1))})
 		one, two, other := a.acquire(slots(2, "pool")), b.acquire(slots(2, "pool")), z.acquire(place("q"))
 		slot := z.begin(lock.Within(w.Context(), other), slots(2, "pool"))
 		blockers := a.begin(lock.Within(w.Context(), one), place("q"))

@@ -99,14 +99,14 @@ func acquiresWithRecord(t *testing.T, a *owner) {
 	assert.False(t, there)
 }
 
-// ahead are Records whose tokens are ahead of the clock, as after many grants in one millisecond, and which then fail.
-type ahead struct {
+// aheadRecords are Records whose tokens are ahead of the clock, as after many grants in one millisecond, and which then fail.
+type aheadRecords struct {
 	lock.WallTokens
 	by     time.Duration
 	failed bool
 }
 
-func (r *ahead) Claim(context.Context, lock.Record, bool) (int64, error) {
+func (r *aheadRecords) Claim(context.Context, lock.Record, bool) (int64, error) {
 	if r.failed {
 		return 0, errors.New("the storage is full")
 	}
@@ -119,7 +119,7 @@ func TestFallbackTokensRise(t *testing.T) {
 	for _, by := range []time.Duration{0, time.Millisecond, 2 * time.Millisecond, 9 * time.Millisecond, 150 * time.Millisecond} {
 		t.Run(by.String(), func(t *testing.T) {
 			virtual(t, func(t *testing.T, w *world) {
-				best := &ahead{by: by}
+				best := &aheadRecords{by: by}
 				b := w.backend("a")
 				b.Records = lock.WithFallback(best, &lock.WallTokens{Clock: lock.SystemClock{}}, nil)
 				a := w.join("a", b)
@@ -144,7 +144,7 @@ func TestTokensRiseBetweenStrategies(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		clock := &lock.WallTokens{Clock: lock.SystemClock{}}
 		r := lock.Record{AcquiredAt: time.Now(), ExpiresAt: time.Now().Add(time.Minute)}
-		best := &ahead{by: 20 * time.Millisecond}
+		best := &aheadRecords{by: 20 * time.Millisecond}
 		first, err := lock.NearClock(best, clock).Claim(t.Context(), r, false)
 		require.NoError(t, err)
 		best.failed = true
@@ -158,7 +158,7 @@ func TestTokensRiseBetweenStrategies(t *testing.T) {
 // would not be greater.
 func TestGivenUpBeforeTheClockReachesTheToken(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		records := lock.WithFallback(&ahead{by: 50 * time.Millisecond}, &lock.WallTokens{Clock: lock.SystemClock{}}, nil)
+		records := lock.WithFallback(&aheadRecords{by: 50 * time.Millisecond}, &lock.WallTokens{Clock: lock.SystemClock{}}, nil)
 		ctx, stop := context.WithTimeout(t.Context(), 5*time.Millisecond)
 		defer stop()
 		_, err := records.Claim(ctx, lock.Record{AcquiredAt: time.Now(), ExpiresAt: time.Now().Add(time.Minute)}, false)

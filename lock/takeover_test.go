@@ -198,13 +198,13 @@ func (w *world) queued(client string) <-chan lock.Grant {
 	return granted
 }
 
-// drowsy is the Locker of a tab that is frozen when the answer to a query has come.
-type drowsy struct {
+// frozenAfterQuery is the Locker of a tab that is frozen when the answer to a query has come.
+type frozenAfterQuery struct {
 	lock.Locker
 	freeze func()
 }
 
-func (d *drowsy) Query(ctx context.Context) (lock.Snapshot, error) {
+func (d *frozenAfterQuery) Query(ctx context.Context) (lock.Snapshot, error) {
 	s, err := d.Locker.Query(ctx)
 	if d.freeze != nil {
 		d.freeze()
@@ -219,7 +219,7 @@ func TestWaiterThatFreezesAfterItsLookStealsNothing(t *testing.T) {
 		victim, record := w.frozen(5 * time.Second)
 		successor := w.queued("successor")
 		b := w.backend("a")
-		stealer := &drowsy{Locker: b.Locker}
+		stealer := &frozenAfterQuery{Locker: b.Locker}
 		b.Locker = stealer
 		froze := false
 		stealer.freeze = func() {

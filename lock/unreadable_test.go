@@ -180,7 +180,7 @@ func (r reading) Read(ctx context.Context, resource string) (lock.Record, bool, 
 func TestNoTakeoverWhenPostFails(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		victim, _ := w.frozen(time.Second)
-		waiting := w.talkingOver("a", mute{locktest.NewNetwork().Join()}).begin(t.Context(), patient)
+		waiting := w.talkingOver("a", silentChannel{locktest.NewNetwork().Join()}).begin(t.Context(), patient)
 		w.sleep(9 * time.Minute)
 		assert.Empty(t, waiting)
 		require.NoError(t, victim.Release(t.Context()))
@@ -188,9 +188,9 @@ func TestNoTakeoverWhenPostFails(t *testing.T) {
 	})
 }
 
-type mute struct{ *locktest.Channel }
+type silentChannel struct{ *locktest.Channel }
 
-func (mute) Post(lock.Message) error { return errors.New("the channel is closed") }
+func (silentChannel) Post(lock.Message) error { return errors.New("the channel is closed") }
 
 // A waiter may be suspended itself before it takes over. The others wait for it, but not for ever.
 func TestWaiterFreezesBeforeItsTakeover(t *testing.T) {
@@ -222,13 +222,13 @@ func TestWaiterFreezesBeforeItsTakeover(t *testing.T) {
 	})
 }
 
-// napping are the records of a page that is frozen while it reads.
-type napping struct {
+// frozenWhileReading are the records of a page that is frozen while it reads.
+type frozenWhileReading struct {
 	lock.Records
 	clock nap
 }
 
-func (r napping) Read(ctx context.Context, resource string) (lock.Record, bool, error) {
+func (r frozenWhileReading) Read(ctx context.Context, resource string) (lock.Record, bool, error) {
 	time.Sleep(time.Millisecond)
 	r.clock.Now()
 	return r.Records.Read(ctx, resource)
@@ -240,7 +240,7 @@ func TestFreezeOfAWaiterIsNoUnreadableRecord(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		silent := w.tab("silent").acquire(lock.AcquireOptions{})
 		b, clock := w.backend("a"), nap{w.start, w.start.Add(time.Minute)}
-		b.Records = lock.WithFallback(napping{w.records, clock}, &lock.WallTokens{Clock: clock}, nil)
+		b.Records = lock.WithFallback(frozenWhileReading{w.records, clock}, &lock.WallTokens{Clock: clock}, nil)
 		m, err := lock.NewManager(lock.Config{Clock: clock, Backends: []lock.Backend{b}, Channel: locktest.NewNetwork().Join()})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, m.Close(t.Context())) }()

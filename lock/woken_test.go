@@ -75,10 +75,10 @@ func TestGrantStolenWhileFrozenMakesNoLease(t *testing.T) {
 	}
 }
 
-// unhurried is a Locker whose answers to questions take a moment.
-type unhurried struct{ lock.Locker }
+// slowQueries is a Locker whose answers to questions take a moment.
+type slowQueries struct{ lock.Locker }
 
-func (l unhurried) Query(ctx context.Context) (lock.Snapshot, error) {
+func (l slowQueries) Query(ctx context.Context) (lock.Snapshot, error) {
 	time.Sleep(20 * time.Millisecond)
 	return l.Locker.Query(ctx)
 }
@@ -93,7 +93,7 @@ func TestGrantStolenWhileFrozenMakesNoLeaseAtTheTimeLimit(t *testing.T) {
 				held, b := holder.acquire(lock.AcquireOptions{Path: path}), w.backend("a")
 				b.Records = nil
 				stolen := make(chan lock.Lease, 1)
-				b.Locker = unhurried{&woken{Locker: b.Locker, asleep: func() {
+				b.Locker = slowQueries{&woken{Locker: b.Locker, asleep: func() {
 					stolen <- stealer.acquire(lock.AcquireOptions{Path: path, Steal: true})
 					time.Sleep(time.Second)
 				}}}

@@ -217,13 +217,13 @@ func TestPausesBetweenConnections(t *testing.T) {
 	})
 }
 
-// noting notes what a page hears.
-type noting struct {
+// recorder records the messages that a page receives.
+type recorder struct {
 	autosave.Channel
 	heard func(autosave.Message)
 }
 
-func (c noting) Listen(handle func(autosave.Message)) (func(), error) {
+func (c recorder) Listen(handle func(autosave.Message)) (func(), error) {
 	return c.Channel.Listen(func(m autosave.Message) { c.heard(m); handle(m) })
 }
 
@@ -237,7 +237,7 @@ func TestEndOfAQuestionIsReportedOnce(t *testing.T) {
 		m := h.machine("a", nil)
 		m.writer(t, "a", func(c *autosave.Config) {
 			c.OnHandover = func(context.Context, string) error { time.Sleep(3 * time.Second); return errors.New("in a call") }
-			c.Channel = noting{remote.NewChannel(m.document, h.air.Join()), func(m autosave.Message) {
+			c.Channel = recorder{remote.NewChannel(m.document, h.air.Join()), func(m autosave.Message) {
 				mu.Lock()
 				defer mu.Unlock()
 				heard = append(heard, m.Kind)

@@ -68,7 +68,7 @@ func (n *internet) accept(tokens ...string) {
 // signed is a machine whose page gives tokens.
 func (n *internet) signed(session string, p *page) machine {
 	m := n.machineWith(session, autosavetest.NewDisk(), func(c *remote.Config) { c.Token = p.token })
-	m.shelf = autosavetest.NewDraftStorage()
+	m.storage = autosavetest.NewDraftStorage()
 	return m
 }
 

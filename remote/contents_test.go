@@ -26,7 +26,7 @@ type machine struct {
 	document *remote.Document
 	store    *remote.Contents
 	disk     *autosavetest.Disk
-	shelf    *autosavetest.DraftStorage // of drafts; may be nil
+	storage  *autosavetest.DraftStorage // of drafts; may be nil
 }
 
 func (n *internet) machine(session string) machine {
@@ -304,8 +304,8 @@ func (m machine) writer(t *testing.T, session string, change ...func(*autosave.C
 	manager, err := lock.NewManager(lock.Config{OwnerID: session, Backends: []lock.Backend{m.document.Backend()}})
 	require.NoError(t, err)
 	w := &writer{name: session}
-	if m.shelf != nil {
-		w.desk = m.shelf.PageDrafts(nil)
+	if m.storage != nil {
+		w.desk = m.storage.PageDrafts(nil)
 		w.desk.Unsaved = func() (autosave.Draft, []byte, bool) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

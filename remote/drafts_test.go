@@ -18,7 +18,7 @@ import (
 // journalling is a machine that keeps drafts.
 func (n *internet) journalling(session string) machine {
 	m := n.machine(session)
-	m.shelf = autosavetest.NewDraftStorage()
+	m.storage = autosavetest.NewDraftStorage()
 	return m
 }
 
@@ -162,7 +162,7 @@ func TestDraftIsAdoptedThoughItsBaseWasCopiedLater(t *testing.T) {
 				n.set(false)
 				if dies {
 					next := n.machineWith("A", m.disk)
-					next.shelf = m.shelf
+					next.storage = m.storage
 					w = next.writer(t, "next")
 				}
 				sleep(time.Minute)
@@ -189,7 +189,7 @@ func TestConflictHasTheBaseThatALaterPageCopied(t *testing.T) {
 		sleep(time.Second)
 		require.NoError(t, second.Dispose(context.Background()))
 		next := n.machineWith("A", m.disk)
-		next.shelf = m.shelf
+		next.storage = m.storage
 		third := next.writer(t, "third")
 		sleep(time.Minute)
 		require.Len(t, third.conflicts, 1)
@@ -203,7 +203,7 @@ func TestAdoptionWhoseAnswerIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		m := n.journalling("A")
-		gone := m.shelf.Page()
+		gone := m.storage.Page()
 		gone.Journal(autosave.Draft{ID: "gone", Number: 1, At: time.Now()}, []byte("typed"))
 		gone.End()
 		n.answer = func(r remote.Request) error {
@@ -222,6 +222,6 @@ func TestAdoptionWhoseAnswerIsLost(t *testing.T) {
 		w.type_("!")
 		sleep(time.Second)
 		assert.Equal(t, "typed!", string(n.content))
-		assert.Empty(t, m.shelf.Texts())
+		assert.Empty(t, m.storage.Texts())
 	})
 }

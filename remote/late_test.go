@@ -306,9 +306,9 @@ func TestDeadTabIsReplacedAtOnce(t *testing.T) {
 	}, "slots") // without a lock between slots nothing shows that the tab is gone
 }
 
-// dozing is the lock between the tabs for a page that wakes: the page learns of a steal with the answer to the next
+// lateStealLocker is the lock between the tabs for a page that wakes: the page learns of a steal with the answer to the next
 // query.
-type dozing struct {
+type lateStealLocker struct {
 	lock.Locker
 	mu     sync.Mutex
 	grants []*dozingGrant
@@ -322,7 +322,7 @@ type dozingGrant struct {
 
 func (g *dozingGrant) Lost() <-chan struct{} { return g.lost }
 
-func (d *dozing) Request(ctx context.Context, r lock.Request) (lock.Grant, error) {
+func (d *lateStealLocker) Request(ctx context.Context, r lock.Request) (lock.Grant, error) {
 	g, err := d.Locker.Request(ctx, r)
 	if err != nil {
 		return nil, err
@@ -334,7 +334,7 @@ func (d *dozing) Request(ctx context.Context, r lock.Request) (lock.Grant, error
 	return own, nil
 }
 
-func (d *dozing) Query(ctx context.Context) (lock.Snapshot, error) {
+func (d *lateStealLocker) Query(ctx context.Context) (lock.Snapshot, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, g := range d.grants {
@@ -351,7 +351,7 @@ func (d *dozing) Query(ctx context.Context) (lock.Snapshot, error) {
 func TestFrozenTabReplacesNothingWhenItWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, space := newInternet(), locktest.NewSpace()
-		a, b := openAt(t, n, &dozing{Locker: space.Client("a")}, "A", "a"), open(t, n, space, "A", "b")
+		a, b := openAt(t, n, &lateStealLocker{Locker: space.Client("a")}, "A", "a"), open(t, n, space, "A", "b")
 		late := holdBack(n)
 		late.next("POST")
 		woken := make(chan struct{})

@@ -14,19 +14,19 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
-// household is a browser whose tabs have a channel and records, as real ones have.
-type household struct {
+// fullBrowser is a browser whose tabs have a channel and records, as real ones have.
+type fullBrowser struct {
 	n       *internet
 	space   *locktest.Space
 	air     *locktest.Network
 	records *locktest.Records
 }
 
-func newHousehold(n *internet) *household {
-	return &household{n: n, space: locktest.NewSpace(), air: locktest.NewNetwork(), records: &locktest.Records{}}
+func newHousehold(n *internet) *fullBrowser {
+	return &fullBrowser{n: n, space: locktest.NewSpace(), air: locktest.NewNetwork(), records: &locktest.Records{}}
 }
 
-func (h *household) open(t *testing.T, session, id string) *tab {
+func (h *fullBrowser) open(t *testing.T, session, id string) *tab {
 	b := &browser{net: h.n, session: session}
 	document := remote.NewDocument(remote.Config{Server: b, URL: "https://locks.example/", Document: "project", Name: "tab " + id,
 		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client(id), Records: h.records}})
@@ -38,7 +38,7 @@ func (h *household) open(t *testing.T, session, id string) *tab {
 
 // freeze holds the lock of this machine like a tab that is frozen while it waits for the server: it has no record and
 // answers nothing.
-func (h *household) freeze(t *testing.T) lock.Grant {
+func (h *fullBrowser) freeze(t *testing.T) lock.Grant {
 	g, err := h.space.Client("frozen").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "holdfast:project", Mode: lock.Exclusive}}})
 	require.NoError(t, err)
 	return g
@@ -59,7 +59,7 @@ func TestFrozenWaiterOfServerIsTakenOver(t *testing.T) {
 }
 
 // behindAnotherMachine returns the tabs of a machine while another machine holds the lock.
-func behindAnotherMachine(t *testing.T) (h *household, release func()) {
+func behindAnotherMachine(t *testing.T) (h *fullBrowser, release func()) {
 	n := newInternet()
 	other := open(t, n, locktest.NewSpace(), "A", "a")
 	held := other.acquire(lock.AcquireOptions{})

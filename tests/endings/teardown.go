@@ -29,8 +29,8 @@ const attack = (word, method, then) => {
 Object.assign(globalThis, {kinds, attack})
 `
 
-// tear is one attack: a page in a role calls a method, and changes its text in the same task.
-type tear struct {
+// teardownAttack is one attack: a page in a role calls a method, and changes its text in the same task.
+type teardownAttack struct {
 	role, method, kind, then string
 }
 
@@ -41,15 +41,15 @@ var (
 	tearThen    = []string{"", "another document"}
 )
 
-// tears returns all attacks, or enough that each pair of their parts is in one of them, or one for each role.
-func tears(form Form) (list []tear) {
+// teardownAttacks returns all attacks, or enough that each pair of their parts is in one of them, or one for each role.
+func teardownAttacks(form Form) (list []teardownAttack) {
 	for r, role := range tearRoles {
 		for m, method := range tearMethods {
 			for k, kind := range tearKinds {
 				for n, then := range tearThen {
 					pairs := (r+m+k)%4 == 0 && n == (r+m)%2
 					if form == Full || pairs && (form == Short || m == r%3) {
-						list = append(list, tear{role, method, kind, then})
+						list = append(list, teardownAttack{role, method, kind, then})
 					}
 				}
 			}
@@ -61,16 +61,16 @@ func tears(form Form) (list []tear) {
 // When a page ends its AutoSave or asks for a save, the text of that task is saved or becomes a draft. Text that the
 // page shows afterwards does not count.
 func teardown(s *series) {
-	each(s, tears(s.form), tear.String, func(s *series, c tear) {
+	each(s, teardownAttacks(s.form), teardownAttack.String, func(s *series, c teardownAttack) {
 		s.rounds(1, 3, func(s *Scene) { s.teardown(c) })
 	})
 }
 
-func (c tear) String() string {
+func (c teardownAttack) String() string {
 	return fmt.Sprintf("%s %s %s then %q", c.role, c.method, c.kind, c.then)
 }
 
-func (s *Scene) teardown(c tear) {
+func (s *Scene) teardown(c teardownAttack) {
 	ann := s.open(s.project("Ann"))
 	ann.do(tearing + "; await edit(" + Unsaved + ", kinds." + c.kind + ")")
 	attack := fmt.Sprintf("globalThis.answer = attack('typed', '%s', '%s')", c.method, c.then)
@@ -112,7 +112,7 @@ func (s *Scene) teardown(c tear) {
 }
 
 // kept opens the document again. It asserts where the typed word is, and that the text shown afterwards is nowhere.
-func (s *Scene) kept(c tear, in ...string) {
+func (s *Scene) kept(c teardownAttack, in ...string) {
 	s.Helper()
 	next := s.edits("Cleo", Unsaved)
 	s.found(next, "typed", in...)

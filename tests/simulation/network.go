@@ -33,13 +33,13 @@ type browser struct {
 
 	mu      sync.Mutex
 	cookies []*http.Cookie
-	net     weather
+	net     networkState
 	last    time.Time // the time of the last lost or late heartbeat
 	any     time.Time // the time of the last lost or late request
 }
 
-// weather describes how the network currently behaves.
-type weather struct {
+// networkState describes how the network currently behaves.
+type networkState struct {
 	lose      float64 // the share of requests that are lost, and of answers that are lost
 	duplicate float64 // of requests that arrive twice
 	late      float64 // of requests that take up to 25 s, even after their senders have stopped waiting
@@ -47,13 +47,13 @@ type weather struct {
 	cut       bool
 }
 
-func (b *browser) set(net weather) {
+func (b *browser) set(net networkState) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.net = net
 }
 
-func (b *browser) weather() weather {
+func (b *browser) network() networkState {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.net
@@ -77,7 +77,7 @@ func (b *browser) badSince(t time.Time) (heartbeats, any bool) {
 }
 
 // leg returns the duration of one direction of a request. lost means that it never arrives.
-func (b *browser) leg(method string, net weather, request bool) (long time.Duration, lost bool) {
+func (b *browser) leg(method string, net networkState, request bool) (long time.Duration, lost bool) {
 	long = b.dice.between(200*time.Microsecond, 30*time.Millisecond)
 	if net.slow > 0 && b.dice.chance(0.3) {
 		long = b.dice.between(30*time.Millisecond, net.slow)
@@ -114,7 +114,7 @@ func (b *browser) send(origin string, r remote.Request) *exchange {
 	b.mu.Unlock()
 	x := &exchange{b: b, r: r, origin: origin, cookies: cookies, given: make(chan struct{}), reply: make(chan answer, 2)}
 	b.traffic.Go(x.travel)
-	if b.dice.chance(b.weather().duplicate) {
+	if b.dice.chance(b.network().duplicate) {
 		b.traffic.Go(x.travel)
 	}
 	return x
@@ -123,7 +123,7 @@ func (b *browser) send(origin string, r remote.Request) *exchange {
 // travel takes a request to an instance and the answer back. Sometimes a request arrives although its sender has
 // given up, and the server learns later that nobody waits.
 func (x *exchange) travel() {
-	net := x.b.weather()
+	net := x.b.network()
 	long, lost := x.b.leg(x.r.Method, net, true)
 	arrives := time.NewTimer(long)
 	defer arrives.Stop()
@@ -151,7 +151,7 @@ func (x *exchange) travel() {
 }
 
 // serve makes an instance answer.
-func (x *exchange) serve(in *instance, net weather) {
+func (x *exchange) serve(in *instance, net networkState) {
 	ctx, gone := context.WithCancel(context.Background())
 	defer gone()
 	served := make(chan *http.Response, 1)
@@ -188,7 +188,7 @@ func (x *exchange) serve(in *instance, net weather) {
 }
 
 // back takes an answer to the browser.
-func (x *exchange) back(net weather, a answer, cookies []*http.Cookie) {
+func (x *exchange) back(net networkState, a answer, cookies []*http.Cookie) {
 	long, lost := x.b.leg(x.r.Method, net, false)
 	time.Sleep(long)
 	if lost {

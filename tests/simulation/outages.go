@@ -7,11 +7,11 @@ func (r *run) troubleBetween(b *browser, fault string, d *dice) {
 	long := d.between(100*time.Millisecond, time.Minute)
 	switch fault {
 	case faultLoss:
-		r.storm(b, long, weather{lose: pick(d, 0.1, 0.5), slow: pick(d, 0, time.Second)})
+		r.disturbNetwork(b, long, networkState{lose: pick(d, 0.1, 0.5), slow: pick(d, 0, time.Second)})
 	case faultLate:
-		r.storm(b, long, weather{late: pick(d, 0.1, 0.3), duplicate: pick(d, 0, 0.3), slow: pick(d, 0, 500*time.Millisecond)})
+		r.disturbNetwork(b, long, networkState{late: pick(d, 0.1, 0.3), duplicate: pick(d, 0, 0.3), slow: pick(d, 0, 500*time.Millisecond)})
 	case faultCut:
-		r.storm(b, long, weather{cut: true})
+		r.disturbNetwork(b, long, networkState{cut: true})
 	case faultServer:
 		r.restart(d.n(r.plan.instances), d.between(10*time.Millisecond, time.Minute))
 	case faultStore:
@@ -19,14 +19,14 @@ func (r *run) troubleBetween(b *browser, fault string, d *dice) {
 	}
 }
 
-// storm changes a browser's network for a while.
-func (r *run) storm(b *browser, long time.Duration, net weather) {
+// disturbNetwork changes a browser's network for a while.
+func (r *run) disturbNetwork(b *browser, long time.Duration, net networkState) {
 	r.w.note(b.name, "network for %s: %+v", long, net)
 	b.set(net)
 	r.faults.Go(func() {
 		r.pause(long)
 		r.w.note(b.name, "network is well again")
-		b.set(weather{})
+		b.set(networkState{})
 	})
 }
 

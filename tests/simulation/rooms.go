@@ -24,12 +24,12 @@ type meeting struct {
 	w      *world
 	dice   *dice
 	store  *service // its store and the faults on the way to it
-	halls  []*hall
+	halls  []*roomServer
 	calmed chan struct{} // closed when no fault begins any more
 }
 
-// hall is an instance of the server, or a place for one that is down.
-type hall struct {
+// roomServer is an instance of the server, or a place for one that is down.
+type roomServer struct {
 	m    *meeting
 	name string
 
@@ -58,7 +58,7 @@ func RunRooms(seed uint64, verbose bool) Result {
 		store: &service{w: w, dice: w.dice("service"), store: memory.New()}}
 	m.store.look = m.store.store.Client(nil)
 	for i := range 1 + m.dice.n(3) {
-		h := &hall{m: m, name: fmt.Sprint("server", i)}
+		h := &roomServer{m: m, name: fmt.Sprint("server", i)}
 		h.start()
 		m.halls = append(m.halls, h)
 	}
@@ -136,14 +136,14 @@ func (m *meeting) trouble() {
 	}
 }
 
-func (h *hall) cut(long time.Duration) {
+func (h *roomServer) cut(long time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.cutTo = time.Now().Add(long)
 }
 
 // link is the connection of a process to the store. While the instance is cut off, no request arrives.
-func (h *hall) link(dead <-chan struct{}) memory.Link {
+func (h *roomServer) link(dead <-chan struct{}) memory.Link {
 	through := h.m.store.link(dead)
 	return func(ctx context.Context, request string) (before, after error) {
 		h.mu.Lock()
@@ -163,7 +163,7 @@ func (h *hall) link(dead <-chan struct{}) memory.Link {
 	}
 }
 
-func (h *hall) start() {
+func (h *roomServer) start() {
 	o := &opened{conns: make(chan net.Conn), dead: make(chan struct{})}
 	o.client = h.m.store.store.Client(h.link(o.dead))
 	var err error
@@ -181,7 +181,7 @@ func (h *hall) start() {
 }
 
 // kill ends the process at once. Nothing that it does afterwards reaches the store.
-func (h *hall) kill() {
+func (h *roomServer) kill() {
 	h.mu.Lock()
 	o := h.up
 	h.up = nil
@@ -195,13 +195,13 @@ func (h *hall) kill() {
 	_ = o.client.Close()
 }
 
-func (h *hall) running() *opened {
+func (h *roomServer) running() *opened {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.up
 }
 
-func (h *hall) drop() {
+func (h *roomServer) drop() {
 	if o := h.running(); o != nil {
 		o.drop()
 	}

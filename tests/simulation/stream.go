@@ -75,7 +75,7 @@ func (b *browser) stream(ctx context.Context, path string, notices chan<- remote
 
 // connect opens a connection to an instance.
 func (b *browser) connect(ctx context.Context) (*instance, error) {
-	long, lost := b.leg("GET", b.weather(), true)
+	long, lost := b.leg("GET", b.network(), true)
 	if lost {
 		long = connectLimit
 	}
@@ -92,7 +92,7 @@ func (b *browser) connect(ctx context.Context) (*instance, error) {
 // carry takes an event to the browser. An event that is lost breaks the connection. Half of the times the browser does not
 // notice, and the connection stays silent.
 func (b *browser) carry(ctx context.Context, text []byte, notices chan<- remote.Notice) error {
-	long, lost := b.leg("GET", b.weather(), false)
+	long, lost := b.leg("GET", b.network(), false)
 	if err := wait.For(ctx, long); err != nil {
 		return err
 	}

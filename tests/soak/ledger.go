@@ -52,9 +52,9 @@ func (r request) excludes(q request, slot, other int) bool {
 	return slices.ContainsFunc(r.Places, func(p place) bool { return slices.ContainsFunc(q.Places, p.excludes) })
 }
 
-// stay is one lease of a client. From its grant to its end, as confirmed later by the client, it is known to have
+// heldPeriod is one lease of a client. From its grant to its end, as confirmed later by the client, it is known to have
 // been valid: the client had received no other message, and its time had not expired.
-type stay struct {
+type heldPeriod struct {
 	request
 	client   string
 	resource string
@@ -72,9 +72,9 @@ type stay struct {
 // ledger records the holders and finds conflicts. Its times come from its caller, from one monotonic clock. It is not
 // safe for concurrent use.
 type ledger struct {
-	waiting map[string]*stay // requests without a result, by client
-	inside  map[string]*stay
-	stays   []*stay // the recent ones
+	waiting map[string]*heldPeriod // requests without a result, by client
+	inside  map[string]*heldPeriod
+	stays   []*heldPeriod // the recent ones
 	steals  []steal
 	highest map[string]mark          // by domain and resource: the highest token since the clock was set back,
 	counted map[string]mark          // and the highest one that was counted in a record
@@ -100,7 +100,7 @@ type mark struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{waiting: map[string]*stay{}, inside: map[string]*stay{}, highest: map[string]mark{}, counted: map[string]mark{}, skewed: map[string]time.Duration{}}
+	return &ledger{waiting: map[string]*heldPeriod{}, inside: map[string]*heldPeriod{}, highest: map[string]mark{}, counted: map[string]mark{}, skewed: map[string]time.Duration{}}
 }
 
 func (l *ledger) violate(format string, values ...any) {
@@ -109,7 +109,7 @@ func (l *ledger) violate(format string, values ...any) {
 
 // ask is called before a client asks for a lease.
 func (l *ledger) ask(now time.Duration, client string, r request) {
-	l.waiting[client] = &stay{request: r, client: client, asked: now}
+	l.waiting[client] = &heldPeriod{request: r, client: client, asked: now}
 	if !r.Steal {
 		return
 	}
@@ -148,11 +148,11 @@ func (l *ledger) granted(now time.Duration, client, resource string, token int64
 		l.rise(now, l.highest, key, s)
 	}
 	l.inside[client] = s
-	l.stays = append(slices.DeleteFunc(l.stays, func(old *stay) bool { return old.over && old.until+time.Minute < now }), s)
+	l.stays = append(slices.DeleteFunc(l.stays, func(old *heldPeriod) bool { return old.over && old.until+time.Minute < now }), s)
 }
 
 // waited records how long a client has waited, or has waited until now.
-func (l *ledger) waited(now time.Duration, s *stay) {
+func (l *ledger) waited(now time.Duration, s *heldPeriod) {
 	if took := now - s.asked; took > l.longest {
 		l.longest, l.slowest = took, fmt.Sprintf("%s for %s %v, until %v", s.client, s.Domain, s.Places, now.Round(time.Millisecond))
 	}
@@ -160,7 +160,7 @@ func (l *ledger) waited(now time.Duration, s *stay) {
 
 // rise checks a token: a client that asked after a grant gets a higher token. A client that asked before may only be
 // late to report.
-func (l *ledger) rise(now time.Duration, marks map[string]mark, key string, s *stay) bool {
+func (l *ledger) rise(now time.Duration, marks map[string]mark, key string, s *heldPeriod) bool {
 	switch top := marks[key]; {
 	case s.token > top.token:
 		marks[key] = mark{s.token, now}
@@ -263,7 +263,7 @@ func (l *ledger) closeSteals(client string, at time.Duration, token int64) {
 }
 
 // compare looks for other leases that were known to be valid at the same time as this one.
-func (l *ledger) compare(now time.Duration, s *stay) {
+func (l *ledger) compare(now time.Duration, s *heldPeriod) {
 	for _, other := range l.stays {
 		if other == s || !s.excludes(other.request, s.slot, other.slot) {
 			continue
