@@ -1,4 +1,4 @@
-# `make help` lists what this can do. Building takes Go alone; the tests install the rest.
+# `make help` lists the targets. A build needs only Go; the tests install the rest.
 
 SHELL = /bin/sh
 PORT ?= 8080
@@ -70,7 +70,7 @@ test: ## check everything; installs the programs it needs; MORE= names targets t
 # They read the site that the server serves, which must not change meanwhile.
 lint test-native test-docs: | build
 
-# To build the linter takes longer than to install everything else, and needs Go alone.
+# Building the linter takes longer than installing everything else, and needs only Go.
 linter:
 	@go tool -modfile=tools/golangci.mod -n golangci-lint >/dev/null
 

@@ -2,7 +2,7 @@ module github.com/holdfast-dev/holdfast
 
 go 1.26.0
 
-// What npm installs is no Go, and changes while the packages are listed.
+// The packages that npm installs have no Go code, and change while Go lists packages.
 ignore node_modules
 
 require (

@@ -1,5 +1,5 @@
-// <holdfast-status>: who edits, what is saved, the button that asks for the turn, and drafts that wait for a decision. Importing this defines the
-// element; on a server it does nothing. The element has no dependencies, and needs no exception in a content security policy.
+// <holdfast-status> shows the page that edits, the state of the save, a button that asks for the lock, and drafts that wait for a decision. The import
+// defines the element; on a server it does nothing. The element has no dependencies, and needs no exception in a content security policy.
 
 import type { AutoSave } from "./holdfast.js";
 
@@ -10,7 +10,7 @@ import type { AutoSave } from "./holdfast.js";
  * reading-unknown, forbidden, asking, saved, saving, unsaved, offline, failed, ask, take-over, draft, drafts, drafts-title, empty, bytes, use, keep, discard,
  * handover-refused, handover-busy, handover-timeout.
  *
- * Parts: line, status (also by what it says: editing, reading, asking, …), who, save (also by phase), button, ask, force, message, drafts-title,
+ * Parts: line, status (also by its state: editing, reading, asking, …), who, save (also by phase), button, ask, force, message, drafts-title,
  * drafts, draft, draft-text, use, keep, discard.
  *
  * Custom properties: --holdfast-editing, --holdfast-reading, --holdfast-waiting, --holdfast-failed, --holdfast-line, --holdfast-font, --holdfast-gap,

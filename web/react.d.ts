@@ -1,4 +1,4 @@
-// Hooks for React 18 and later. They own what they open: it is opened in an effect and ended by its cleanup, under StrictMode too, and no
+// Hooks for React 18 and later. A hook opens its Holdfast in an effect, and the cleanup of the effect ends it, under StrictMode too. No
 // cleanup loses text. Nothing is opened on a server.
 
 import type { AutoSave, AutoSaveOptions, AutoSaveState, Holdfast, OpenOptions, Snapshot } from "./holdfast.js";
@@ -13,19 +13,19 @@ export interface AutoSaveView {
   readonly state: AutoSaveState;
   /** The failure to begin, for instance "unsupported"; or "read-failed" while the component is read-only because `load` has failed, with the cause. */
   readonly error?: Error & { code: string };
-  /** Says that something has changed. */
+  /** Reports a change. */
   readonly markDirty: () => void;
 }
 
 export interface UseAutoSaveOptions extends AutoSaveOptions {
-  /** Shows a content: what was saved last, by any page. Until its promise settles, at most five seconds, nothing is saved. */
+  /** Shows the content that any page has saved last. Nothing is saved until its promise settles, five seconds at most. */
   load?: (content: Uint8Array) => unknown;
 }
 
 export interface UseEditorOptions extends AutoSaveOptions {
-  /** The Holdfast to use. Without this option the hook opens its own. If it is there and undefined, the hook waits for it. */
+  /** The Holdfast to use. Without this option the hook opens its own. If the option is present and undefined, the hook waits for the Holdfast. */
   holdfast?: Holdfast | undefined;
-  /** How it opens its own. */
+  /** The options of the Holdfast that it opens itself. */
   open?: OpenOptions;
 }
 
@@ -38,8 +38,8 @@ export interface Editor extends Omit<AutoSaveView, "markDirty"> {
 /** A Holdfast for as long as the component lives. It is undefined in the first render and on a server. Other options open another one. */
 export function useHoldfast(options?: OpenOptions): Holdfast | undefined;
 
-/** Saves what `snapshot` returns for as long as the component lives. The snapshot is that of the last commit. It may read elements: before they
- *  go, it is asked once more. */
+/** Saves the result of `snapshot` while the component lives. The hook calls the function of the last commit. The function may read elements: the hook
+ *  calls it once more before they are removed. */
 export function useAutoSave(holdfast: Holdfast | undefined, snapshot: () => Snapshot | Promise<Snapshot>, options?: UseAutoSaveOptions): AutoSaveView;
 
 /** A text that saves itself, for a controlled `<textarea>` or `<input>`. */

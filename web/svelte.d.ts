@@ -1,12 +1,12 @@
-// An action and stores for Svelte 4 and 5. They follow the contract of stores, and need nothing of the package svelte. Nothing is opened on a
+// An action and stores for Svelte 4 and 5. They follow the contract of stores, and do not import the package svelte. Nothing is opened on a
 // server, and nothing that was typed is lost.
 
 import type { AutoSave, AutoSaveOptions, AutoSaveState, Holdfast, OpenOptions } from "./holdfast.js";
 
 export interface EditorOptions extends AutoSaveOptions {
-  /** The Holdfast to use. Without this option the editor opens its own. If it is there and undefined, the editor waits for it. */
+  /** The Holdfast to use. Without this option the editor opens its own. If the option is present and undefined, the editor waits for the Holdfast. */
   holdfast?: Holdfast | undefined;
-  /** How it opens its own. */
+  /** The options of the Holdfast that it opens itself. */
   open?: OpenOptions;
 }
 
@@ -28,12 +28,12 @@ export interface Writable<T> extends Readable<T> {
   update(change: (value: T) => T): void;
 }
 
-/** A text that saves itself while somebody subscribes to one of its stores: `text` is for bind:value. */
+/** A text that saves itself while one of its stores has a subscriber: `text` is for bind:value. */
 export function editorStore(options?: EditorOptions): {
   readonly text: Writable<string>;
   readonly readOnly: Readable<boolean>;
   readonly view: Readable<EditorView>;
 };
 
-/** An action: the field saves itself, and is read-only where this page may not write. */
+/** An action: the field saves itself, and is read-only while this page may not write. */
 export function autosave(field: HTMLTextAreaElement | HTMLInputElement, options?: EditorOptions): { update(options?: EditorOptions): void; destroy(): void };

@@ -3,18 +3,18 @@
 
 /** Failures on request, in one page and its workers. A promise settles when they are in force. */
 export interface PageFaults {
-  /** Takes the lock of a project from its holder, and keeps it until `release`. Takes Web Locks. Default: "project". */
+  /** Steals the Web Lock of a project from its holder, and keeps it until `release`. Default: "project". */
   steal(root?: string): Promise<void>;
-  /** Gives back what `steal` took. */
+  /** Releases the lock that `steal` took. */
   release(root?: string): void;
   /** The clocks of the page jump ahead, as in a computer that slept. The page notices at its next heartbeat or call.
    *  A page that edits before the runtime runs has no lease yet, which could expire. Default: 120000. */
   expire(ms?: number): Promise<void>;
-  /** So many of the next writes to files or IndexedDB fail. 0 ends this. */
+  /** The next `count` writes to files or IndexedDB fail. 0 ends this. */
   failWrites(count: number): Promise<void>;
-  /** To open a file takes so long, in milliseconds. 0 ends this. */
+  /** Opening a file takes `ms` milliseconds. 0 ends this. */
   delayFiles(ms: number): Promise<void>;
-  /** The storage has room for so many more bytes. Default: none. Infinity ends this. */
+  /** The storage has room for `room` more bytes. Default: none. Infinity ends this. */
   fillStorage(room?: number): Promise<void>;
   /** No request of the page or its workers reaches a server; `false` ends this. */
   cutServer(cut?: boolean): Promise<void>;
@@ -22,6 +22,6 @@ export interface PageFaults {
 
 declare global {
   var holdfastFaults: PageFaults;
-  /** Which workers get the faults, by their URL. Default: those with "holdfast" in it. */
+  /** A pattern for the URLs of the workers that get the faults. Default: URLs with "holdfast" in them. */
   var holdfastFaultyWorkers: RegExp | undefined;
 }

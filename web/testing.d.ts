@@ -17,12 +17,12 @@ export interface TestTab {
   /** Nothing of the tab runs until `resume`, as in a computer that sleeps. Time moves on for the others. */
   suspend(): void;
   resume(): void;
-  /** The user goes to another page, and this one into the back/forward cache: it hears `pagehide`, and nothing of it runs until `restore`. */
+  /** The user goes to another page, and this one enters the back/forward cache: the page gets `pagehide`, and nothing of it runs until `restore`. */
   cache(): void;
   restore(): void;
-  /** The user closes the tab: the page hears `pagehide` and ends. */
+  /** The user closes the tab: the page gets `pagehide` and ends. */
   leave(): void;
-  /** The process of the tab dies. The page hears nothing. */
+  /** The process of the tab dies. The page gets no event. */
   crash(): void;
 }
 
@@ -30,13 +30,13 @@ export interface TestTab {
 export interface TestFaults {
   /** Suspends the tab for longer than its leases live, and resumes it. Default: 120000. */
   expire(tab: TestTab, ms?: number): Promise<void>;
-  /** Takes the lock of a project from its holder, and keeps it until the returned function is called. Default: "project". */
+  /** Steals the lock of a project from its holder, and keeps it until the returned function is called. Default: "project". */
   steal(root?: string): Promise<() => void>;
-  /** So many of the next writes to files fail. */
+  /** The next `count` writes to files fail. */
   failWrites(count: number): void;
-  /** To open a file takes so long. */
+  /** Opening a file takes `ms` milliseconds. */
   delayFiles(ms: number): void;
-  /** The storage has room for so many more bytes. Default: none. Infinity ends this. */
+  /** The storage has room for `room` more bytes. Default: none. Infinity ends this. */
   fillStorage(room?: number): void;
   /** The browser removes all files. */
   emptyStorage(): void;
@@ -50,11 +50,11 @@ export interface TestHoldfast {
   readonly faults: TestFaults;
   /** Opens a page with a Holdfast. */
   tab(options?: OpenOptions): TestTab;
-  /** Moves the time. Timers that become due run in their order, each with all that follows from it. */
+  /** Moves the time. Timers that become due run in their order, each with all its consequences. */
   advance(ms: number): Promise<void>;
-  /** Lets everything run that needs no time. */
+  /** Runs all tasks that need no time. */
   settle(): Promise<void>;
-  /** Moves the time until the promise settles, and returns what it settles to. Throws if `limitMs` is not enough. Default: 600000. */
+  /** Moves the time until the promise settles, and returns its result. Throws if `limitMs` is not enough. Default: 600000. */
   until<T>(promise: PromiseLike<T>, limitMs?: number): Promise<T>;
   /** Ends all tabs. */
   close(): void;

@@ -1,4 +1,4 @@
-// Composables for Vue 3. They open what they need when the component is mounted, and end it before its elements go; nothing is opened on
+// Composables for Vue 3. They open what they need when the component is mounted, and end it before its elements are removed; nothing is opened on
 // a server, and nothing that was typed is lost.
 
 import type { ComputedRef, Ref } from "vue";
@@ -10,7 +10,7 @@ export type Source<T> = T | Ref<T> | (() => T);
 interface HoldfastOptions {
   /** The Holdfast to use. Without this option the composable opens its own. A ref or a function may have no Holdfast yet: the composable waits. */
   holdfast?: Source<Holdfast | undefined>;
-  /** How it opens its own. */
+  /** The options of the Holdfast that it opens itself. */
   open?: OpenOptions;
 }
 
@@ -21,7 +21,7 @@ export interface UseEditorOptions extends Omit<AutoSaveOptions, "path">, Holdfas
 
 /** The document stays that of `path` at setup: give the component another `key` for another document. */
 export interface UseAutoSaveOptions extends AutoSaveOptions, HoldfastOptions {
-  /** Shows a content: what was saved last, by any page. Until its promise settles, at most five seconds, nothing is saved. */
+  /** Shows the content that any page has saved last. Nothing is saved until its promise settles, five seconds at most. */
   load?: (content: Uint8Array) => unknown;
 }
 
@@ -36,9 +36,9 @@ export interface AutoSaveRefs {
   readonly error: ComputedRef<(Error & { code: string }) | undefined>;
 }
 
-/** Saves what `snapshot` returns while the component is mounted. */
+/** Saves the result of `snapshot` while the component is mounted. */
 export function useAutoSave(snapshot: () => Snapshot | Promise<Snapshot>, options?: UseAutoSaveOptions): AutoSaveRefs & {
-  /** Says that something has changed. */
+  /** Reports a change. */
   markDirty(): void;
 };
 

@@ -38,7 +38,7 @@ class LockLost(LockError):
 
 
 class Unreachable(LockError):
-    """The server gave no answer. What was sent may have been done."""
+    """The server gave no answer. The request may have been carried out."""
 
 
 class LockManager:
@@ -90,7 +90,7 @@ class LockManager:
             raise
 
     def release_lock(self, raise_exception=False):
-        """Gives the lock back. Where that fails it ends by itself after ttl seconds."""
+        """Releases the lock. If the release fails, the lock ends by itself after ttl seconds."""
         lease, self._lease = self._lease, None
         if lease is None:
             return
@@ -126,7 +126,7 @@ class LockManager:
         self._lease.thread.start()
 
     def _keep(self, lease, renewed):
-        """Renews the lease. What counts is when the last request was sent that was answered."""
+        """Renews the lease. Its time counts from the moment when the last answered request was sent."""
         pause = self.ttl / 3
         while not lease.stop.wait(max(0.0, min(pause, renewed + self.ttl - time.monotonic()))):
             sent = time.monotonic()

@@ -25,7 +25,7 @@ func TestStatusElementWithoutServer(t *testing.T) {
 	tab.WaitFor("shown('who') === 'You edit.'", browser.Limit)
 	address := server.Address()
 	server.Stop()
-	tab.WaitFor("made.readOnly && shown('who') + shown('save') === 'Offline. What you type is kept in this browser.'", browser.Limit)
+	tab.WaitFor("made.readOnly && shown('who') + shown('save') === 'Offline. Your text is kept in this browser.'", browser.Limit)
 	assert.Equal(t, 0, browser.Get[int](tab, "(await hf.inspect()).held.length"))
 	assert.False(t, browser.Get[bool](tab, "made.state().holder !== undefined"))
 	server.Start(address)

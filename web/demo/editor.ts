@@ -125,7 +125,7 @@ function explainOf(kind: Kind, state: WriterState): string {
   }
   if (kind === "opening") return "The runtime is starting.";
   if (kind === "waiting") return "The tab that writes saves first, then hands over.";
-  if (offline(kind, state)) return "The server does not answer, so you cannot write now. What you typed is kept in this browser.";
+  if (offline(kind, state)) return "The server does not answer, so you cannot write now. Your text is kept in this browser.";
   const unsaved = drafts.length > 0 ? " Text that is not saved waits below for your decision." : "";
   if (refused(kind, state)) return `The server does not let you write. Sign in, or ask for the permission.${unsaved}`;
   const place = pending.findIndex((waiter) => waiter.ownerId === writer.ownerId) + 1;

@@ -12,7 +12,7 @@ export const texts = {
   saved: "Saved at {time}.",
   saving: "Saving …",
   unsaved: "Not saved yet.",
-  offline: "Offline. What you type is kept in this browser.",
+  offline: "Offline. Your text is kept in this browser.",
   failed: "Saving failed. Holdfast tries again.",
   ask: "Ask to edit",
   "take-over": "Take over",
