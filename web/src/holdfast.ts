@@ -123,7 +123,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
 
   /** Ends the runtime and releases its locks; it begins anew when the page is shown. */
   #sleep(): void {
-    this.#lose(problem("lease-lost", "the page was put to sleep", "renew"), ({ signal }) =>
+    this.#lose(problem("lease-lost", "the page entered the back/forward cache", "renew"), ({ signal }) =>
       new Promise((begun, failed) => addEventListener("pageshow", () => this.#begin().then(begun, failed), { once: true, signal })));
   }
 

@@ -90,7 +90,7 @@ function address(option: string, value: unknown, end = "/"): URL {
   }
 }
 
-export const noPage = (): ProjectLockError => problem("unsupported", "there is no page here; on a server, open it in the browser");
+export const noPage = (): ProjectLockError => problem("unsupported", "this is a server; open Holdfast in a browser");
 
 /** Whether this runs in a page or in a worker of one. */
 export const inBrowser = "document" in globalThis || "WorkerGlobalScope" in globalThis;

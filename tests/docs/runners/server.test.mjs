@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-const sentence = /^unsupported: there is no page here; .+ browser/;
+const sentence = /^unsupported: this is a server; .+ browser/;
 const unsupported = async (call) => {
   const error = await (async () => call())().then(() => assert.fail("it works on a server"), (failure) => failure);
   assert.equal(error.name, "ProjectLockError", error.stack);

@@ -66,7 +66,7 @@ export class Candidate {
   /** The page ends, or goes into the back/forward cache. */
   sleep(): void {
     this.#awake = new Promise((wake) => { this.#wake = wake; });
-    this.#term?.abort(this.#server.error("lease-lost", "the page was put to sleep"));
+    this.#term?.abort(this.#server.error("lease-lost", "the page entered the back/forward cache"));
   }
 
   wake(): void {
