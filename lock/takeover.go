@@ -34,7 +34,7 @@ type suspect struct {
 	silent     bool          // no record was written, and nobody answers,
 	since      time.Duration // from then on
 	answered   time.Duration // when it last answered although the record had expired; 0: it never did
-	ttl        time.Duration // of the lease of which it said so; 0: not known
+	ttl        time.Duration // of the lease that it named in that answer; 0: not known
 }
 
 // read stores the record that a waiter has just read.
@@ -296,7 +296,7 @@ func (a *acquisition) read(ctx context.Context, t *target, unreadable bool) (Rec
 }
 
 // answers reports whether the owner of a lease answers, or any living owner that holds a part of the resource: a holder
-// that is gone may have left a record behind. If no owner can be asked, the owner may live. It returns the TTL of the lease of which it heard.
+// that is gone may have left a record behind. If no owner can be asked, the owner may live. It returns the TTL of the lease that was reported.
 func (m *Manager) answers(ctx context.Context, resource, leaseID string) (ttl time.Duration, ok bool) {
 	holders, waiters := m.present()
 	if ttl, ok = speaks(resource, leaseID, holders, waiters); ok {

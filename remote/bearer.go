@@ -98,8 +98,8 @@ func (b *bearers) question(a *asking, renewed bool) {
 	close(a.done)
 }
 
-// heard records the server's answer to a token. It reports whether the same request may succeed with another token.
-func (b *bearers) heard(used *bearer, status int) (again bool) {
+// answered records the server's answer to a token. It reports whether the same request may succeed with another token.
+func (b *bearers) answered(used *bearer, status int) (again bool) {
 	if used == nil {
 		return false
 	}
@@ -127,7 +127,7 @@ func unsent(err error) bool {
 // the two requests has limit for its answer.
 func (r *reach) send(ctx context.Context, limit time.Duration, q Request) (Reply, error) {
 	reply, used, err := r.sendOnce(ctx, limit, q)
-	if err != nil || !r.bearers.heard(used, reply.Status) {
+	if err != nil || !r.bearers.answered(used, reply.Status) {
 		return reply, err
 	}
 	fresh, err := r.bearers.get(ctx)
@@ -135,12 +135,12 @@ func (r *reach) send(ctx context.Context, limit time.Duration, q Request) (Reply
 		return Reply{}, err
 	}
 	if fresh.text == used.text {
-		r.bearers.heard(fresh, reply.Status)
+		r.bearers.answered(fresh, reply.Status)
 		return reply, nil
 	}
 	reply, used, err = r.sendOnce(ctx, limit, q)
 	if err == nil {
-		r.bearers.heard(used, reply.Status)
+		r.bearers.answered(used, reply.Status)
 	}
 	return reply, err
 }

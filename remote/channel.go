@@ -212,7 +212,7 @@ func (c *Channel) answer(ctx context.Context, t *term, r reaction) {
 	}
 }
 
-// reply answers a question. If the question has ended, reply tells the page so.
+// reply answers a question. If the question has ended, reply reports this to the page.
 func (c *Channel) reply(ctx context.Context, t *term, m autosave.Message, how string, fields map[string]any) {
 	fields["ask_id"] = strings.TrimPrefix(m.Round, fromServer)
 	reply, err := c.document.send(ctx, Request{Method: "POST", Path: c.path + "/lock/" + how, Token: t.claim.token, Fields: fields})
@@ -231,7 +231,7 @@ func clipped(reason string) string {
 	return reason
 }
 
-// over tells the page that a question from the server has ended. It tells nothing while a release can still reach the server, because the
+// over reports to the page that a question from the server has ended. It reports nothing while a release can still reach the server, because the
 // page must not edit then.
 func (c *Channel) over(round string) {
 	c.mu.Lock()

@@ -20,7 +20,7 @@ type questions struct {
 	waits map[int]chan safejs.Value
 }
 
-// asker tells the page of events and asks it questions, in the name of one AutoSave or of the whole Holdfast.
+// asker sends events and questions to the page, in the name of one AutoSave or of the whole Holdfast.
 type asker struct {
 	s  *service
 	id int // the page's number for the AutoSave; 0 for the whole Holdfast

@@ -40,7 +40,7 @@ func (e *editor) restore(ctx context.Context, arg *options.Reader) (any, error) 
 		return nil, err
 	}
 	value, err := content(e.saver.Restore(ctx, id))
-	return e.done(ctx, value, err)
+	return e.afterEvents(ctx, value, err)
 }
 
 func (e *editor) pin(ctx context.Context, arg *options.Reader) (any, error) {

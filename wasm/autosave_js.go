@@ -249,8 +249,8 @@ func (e *editor) running() *autosave.Saver {
 // mark does nothing: every call already carries the mark.
 func (e *editor) mark(context.Context, *options.Reader) (any, error) { return nil, nil }
 
-// done delivers the events of an operation to the facade before its result, if its deadline leaves time for that.
-func (e *editor) done(ctx context.Context, value any, err error) (any, error) {
+// afterEvents delivers the events of an operation to the facade before its result, if its deadline leaves time for that.
+func (e *editor) afterEvents(ctx context.Context, value any, err error) (any, error) {
 	limit := askLimit
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(end))
@@ -266,7 +266,7 @@ func (e *editor) flush(ctx context.Context, _ *options.Reader) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.done(ctx, encodeGeneration(g), nil)
+	return e.afterEvents(ctx, encodeGeneration(g), nil)
 }
 
 func (e *editor) edit(ctx context.Context, arg *options.Reader) (any, error) {
@@ -274,16 +274,16 @@ func (e *editor) edit(ctx context.Context, arg *options.Reader) (any, error) {
 	if arg.Err() != nil {
 		return nil, arg.Err()
 	}
-	return e.done(ctx, nil, e.saver.RequestEdit(ctx, opts))
+	return e.afterEvents(ctx, nil, e.saver.RequestEdit(ctx, opts))
 }
 
 func (e *editor) suspend(ctx context.Context, _ *options.Reader) (any, error) {
 	defer e.rest(ctx)
-	return e.done(ctx, nil, e.saver.Suspend(ctx))
+	return e.afterEvents(ctx, nil, e.saver.Suspend(ctx))
 }
 
 func (e *editor) resume(ctx context.Context, _ *options.Reader) (any, error) {
-	return e.done(ctx, nil, e.saver.Resume(ctx))
+	return e.afterEvents(ctx, nil, e.saver.Resume(ctx))
 }
 
 func (e *editor) dispose(ctx context.Context, _ *options.Reader) (any, error) {

@@ -82,7 +82,7 @@ func (e *editor) resolveDraft(ctx context.Context, arg *options.Reader) (any, er
 	if err != nil {
 		return nil, err
 	}
-	return e.done(ctx, nil, e.saver.ResolveDraft(ctx, id, autosave.Resolution(arg.Text("as"))))
+	return e.afterEvents(ctx, nil, e.saver.ResolveDraft(ctx, id, autosave.Resolution(arg.Text("as"))))
 }
 
 func encodeDraft(d autosave.Draft) jsbridge.Text {

@@ -71,8 +71,8 @@ func (s *service) call(m method, args []safejs.Value) (any, error) {
 	return m(s, ctx, arg, args[2])
 }
 
-// told delivers the events of an operation to the facade before its result.
-func (s *service) told(value any, err error) (any, error) {
+// afterEvents delivers the events of an operation to the facade before its result.
+func (s *service) afterEvents(value any, err error) (any, error) {
 	_ = s.manager.Flush(context.Background())
 	return value, err
 }
@@ -85,9 +85,9 @@ func (s *service) acquire(ctx context.Context, arg *options.Reader, _ safejs.Val
 	}
 	lease, err := s.manager.Acquire(ctx, opts)
 	if err != nil {
-		return s.told(nil, err)
+		return s.afterEvents(nil, err)
 	}
-	return s.told(encodeLease(lease), nil)
+	return s.afterEvents(encodeLease(lease), nil)
 }
 
 // within returns a context that carries the lease named as within, and the number of locks that the page holds already.
@@ -111,9 +111,9 @@ func (s *service) renew(ctx context.Context, arg *options.Reader, _ safejs.Value
 		return nil, err
 	}
 	if lease, err = lease.Renew(ctx); err != nil {
-		return s.told(nil, err)
+		return s.afterEvents(nil, err)
 	}
-	return s.told(encodeLease(lease), nil)
+	return s.afterEvents(encodeLease(lease), nil)
 }
 
 func (s *service) release(ctx context.Context, arg *options.Reader, _ safejs.Value) (any, error) {
@@ -125,7 +125,7 @@ func (s *service) release(ctx context.Context, arg *options.Reader, _ safejs.Val
 	if err != nil {
 		return nil, err
 	}
-	return s.told(nil, lease.ReleaseWith(ctx, lock.ReleaseOptions{Force: force}))
+	return s.afterEvents(nil, lease.ReleaseWith(ctx, lock.ReleaseOptions{Force: force}))
 }
 
 // lease returns the lease named as leaseId.
@@ -146,7 +146,7 @@ func (s *service) with(ctx context.Context, arg *options.Reader, callback safejs
 	if err := arg.Err(); err != nil {
 		return nil, err
 	}
-	return s.told(nil, s.manager.With(ctx, func(_ context.Context, l lock.Lease) error {
+	return s.afterEvents(nil, s.manager.With(ctx, func(_ context.Context, l lock.Lease) error {
 		// Not under the caller's signal: the signal ends only the waiting. An executor that already runs keeps the lock
 		// until it has ended.
 		failed, stop := failure(l)

@@ -16,7 +16,7 @@ type command struct {
 	name, arguments, about string
 	// most is how many arguments there may be at most; least is 1 if the usage shows none of them in brackets.
 	least, most int
-	// program tells that a program to run follows after --.
+	// program is set if a program to run follows after --.
 	program bool
 	// prepare defines the flags and returns what carries the command out.
 	prepare func(*flag.FlagSet) func(context.Context, call) error

@@ -23,7 +23,7 @@ func TestWhichRefusalIsFinal(t *testing.T) {
 			if c.replaced {
 				b.last = &bearer{renewed: true}
 			}
-			assert.Equal(t, c.again, b.heard(used, statusUnauthorized))
+			assert.Equal(t, c.again, b.answered(used, statusUnauthorized))
 			assert.True(t, used.refused)
 		})
 	}
