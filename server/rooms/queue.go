@@ -27,9 +27,9 @@ type queue struct {
 }
 
 const (
-	// breath is the pause between two transactions of a room that has more jobs. It gives other instances a chance to
+	// commitPause is the pause between two transactions of a room that has more jobs. It gives other instances a chance to
 	// commit, and lets more jobs gather.
-	breath = 5 * time.Millisecond
+	commitPause = 5 * time.Millisecond
 	// maxRetry bounds the pause before a retry after a conflict. It is short, so that the instance that lost usually
 	// commits next.
 	maxRetry = 10 * time.Millisecond
@@ -43,7 +43,7 @@ const (
 // from then on. The large rooms that change now share the rate. A room with small states needs no pause, whatever the others do.
 func (q *queue) rest(told int, large *bool) {
 	pause := time.Duration(told) * time.Second / tellRate
-	if pause < breath {
+	if pause < commitPause {
 		return
 	}
 	q.mu.Lock()
@@ -103,7 +103,7 @@ func (q *queue) work(id string) {
 		all := 0
 		for ; len(jobs) > 0; first = false {
 			if !first {
-				time.Sleep(breath)
+				time.Sleep(commitPause)
 			}
 			done, told := q.commit(jobs)
 			for _, j := range jobs[:done] {

@@ -59,7 +59,7 @@ func TestLargeRoomsShareTheServer(t *testing.T) {
 			at := time.Now()
 			_, err := r.answer(t.Context(), "small", "0", fmt.Sprint(n))
 			require.NoError(t, err)
-			assert.LessOrEqual(t, time.Since(at), breath)
+			assert.LessOrEqual(t, time.Since(at), commitPause)
 		}
 		changing.Wait()
 		told := large * changes * len(entry.Value) * 500
@@ -71,7 +71,7 @@ func TestLargeRoomsShareTheServer(t *testing.T) {
 // Small rooms that change at the same time slow a large one down by nothing.
 func TestSmallRoomsDoNotSlowALargeOne(t *testing.T) {
 	const small = 30
-	busy := func(context.Context, string) (before, after error) { time.Sleep(breath); return nil, nil }
+	busy := func(context.Context, string) (before, after error) { time.Sleep(commitPause); return nil, nil }
 	synctest.Test(t, func(t *testing.T) {
 		rooms := map[string]int{"large": 500}
 		for i := range small {
@@ -95,7 +95,7 @@ func TestSmallRoomsDoNotSlowALargeOne(t *testing.T) {
 				for n := 0; time.Now().Before(end); n++ {
 					_, err := r.answer(t.Context(), fmt.Sprint(i), "0", fmt.Sprint(n))
 					assert.NoError(t, err)
-					time.Sleep(breath)
+					time.Sleep(commitPause)
 				}
 			})
 		}
@@ -115,7 +115,7 @@ func TestChangesOfALargeRoomWaitForItsStates(t *testing.T) {
 			for i := range 20 {
 				_, err := r.answer(t.Context(), id, "0", fmt.Sprint(i))
 				require.NoError(t, err)
-				synctest.Wait() // otherwise the next answer may find the worker still there, and wait for a breath
+				synctest.Wait() // otherwise the next answer may find the worker still there, and wait for a commitPause
 			}
 			return time.Since(begun)
 		}

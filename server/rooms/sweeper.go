@@ -102,7 +102,7 @@ func (w *sweeper) look(ctx context.Context, now time.Time) error {
 		return nil // unread entries would count as missing
 	}
 	for _, d := range w.seen.dead(now, w.rooms.config.Dead) {
-		if err := w.bury(ctx, d, now); err != nil {
+		if err := w.removeInstance(ctx, d, now); err != nil {
 			return err
 		}
 	}
@@ -120,9 +120,9 @@ type deadPeer struct {
 	sockets []kv.Entry
 }
 
-// bury removes a dead instance: its sign of life with the first of its sockets, and then the other sockets. An instance that wakes up
-// meanwhile misses its sign, and registers all sockets again. bury reads the sign from the store, because the watch may be late.
-func (w *sweeper) bury(ctx context.Context, d deadPeer, now time.Time) error {
+// removeInstance removes a dead instance: its sign of life with the first of its sockets, and then the other sockets. An instance that wakes up
+// meanwhile misses its sign, and registers all sockets again. removeInstance reads the sign from the store, because the watch may be late.
+func (w *sweeper) removeInstance(ctx context.Context, d deadPeer, now time.Time) error {
 	key := instancePrefix + d.id
 	sign, _, err := w.rooms.config.Store.Get(ctx, key)
 	if err != nil {

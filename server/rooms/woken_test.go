@@ -35,7 +35,7 @@ func TestAnInstanceThatWakesUpKeepsItsSockets(t *testing.T) {
 	l.other.config.Store = &between{l.store, func() { require.NoError(t, l.sweeper.beat(t.Context())); wakes++ }}
 	w := newSweeper(l.other)
 	d := deadPeer{id: l.config.Instance, sign: l.sign.Modified, sockets: []kv.Entry{{Key: socketPrefix + l.ann.token, Modified: l.socket.Modified}}}
-	require.NoError(t, w.bury(t.Context(), d, time.Now()))
+	require.NoError(t, w.removeInstance(t.Context(), d, time.Now()))
 	require.NotZero(t, wakes)
 	assert.Equal(t, map[string]string{l.ann.token: l.config.Instance}, keys(t, l.store, socketPrefix))
 	assert.Contains(t, keys(t, l.store, instancePrefix), l.config.Instance)
