@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
 
-// freezing is the Locker of a page that freezes after its steal was granted. When it wakes, it hears of the grant, and of a later
+// freezing is the Locker of a page that freezes after its steal was granted. When it wakes, it learns of the grant, and of a later
 // steal only with the answer of its next query, as in a browser.
 type freezing struct {
 	lock.Locker

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
 
-// busyChannel hears nothing while its owner is busy.
+// busyChannel receives nothing while its owner is busy.
 type busyChannel struct {
 	lock.Channel
 	busy *atomic.Bool

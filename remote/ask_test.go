@@ -227,7 +227,7 @@ func (c recorder) Listen(handle func(autosave.Message)) (func(), error) {
 	return c.Channel.Listen(func(m autosave.Message) { c.heard(m); handle(m) })
 }
 
-// A machine gives its question up. The page that edits hears that once, and answers that come later end nothing.
+// A machine gives its question up. The page that edits learns that once, and answers that come later end nothing.
 func TestEndOfAQuestionIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave"
 )
 
-// A tab asks a page on another machine. A second tab of its browser asks just after or later. It hears that another page has asked, and its
+// A tab asks a page on another machine. A second tab of its browser asks just after or later. It learns that another page has asked, and its
 // force takes nothing from the tab that waits for the answer.
 func TestSecondTabThatAsksLearnsOfTheFirst(t *testing.T) {
 	for name, force := range map[string]bool{"without force": false, "with force": true} {

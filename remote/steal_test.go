@@ -65,7 +65,7 @@ func TestStolenPlacePassesToTheStealer(t *testing.T) {
 	}
 }
 
-// A tab steals the lock of this machine and gives up before the server hears of it. The lease of the tab that it stole from ends on the server
+// A tab steals the lock of this machine and gives up before the server learns of it. The lease of the tab that it stole from ends on the server
 // soon, so that another machine need not wait for its TTL.
 func TestStealerThatGivesUpLeavesNoLeaseOnTheServer(t *testing.T) {
 	for name, opts := range map[string]lock.AcquireOptions{"document": {}, "place": at("x")} {

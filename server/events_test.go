@@ -118,7 +118,7 @@ func TestCompactedEventsComeAsTheState(t *testing.T) {
 	token := ann.lock("r")
 	listening := s.events(t, "r", fmt.Sprint("?after=", token))
 	saved := ann.save("r", token, "text")
-	// A server that has not heard of all this before the compaction ends its streams, see TestHubThatMissesACompaction.
+	// A server that has not learned of all this before the compaction ends its streams, see TestHubThatMissesACompaction.
 	require.Equal(t, remote.NoticeUpdated, listening.next()["type"])
 	_, now, err := s.Store().Get(t.Context(), "any")
 	require.NoError(t, err)

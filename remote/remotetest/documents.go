@@ -42,13 +42,13 @@ func testContents(h *harness) {
 	require.Equal(h, "next", string(read().Body))
 }
 
-// hears returns the notices of the document since a revision.
-func (h *harness) hears(s remote.Server, after int64) <-chan remote.Notice {
+// notices returns the notices of the document since a revision.
+func (h *harness) notices(s remote.Server, after int64) <-chan remote.Notice {
 	h.Helper()
-	return h.hearsAt(s, remote.Request{Path: "/api/documents/" + Document + "/events?after=" + strconv.FormatInt(after, 10)})
+	return h.noticesAt(s, remote.Request{Path: "/api/documents/" + Document + "/events?after=" + strconv.FormatInt(after, 10)})
 }
 
-func (h *harness) hearsAt(s remote.Server, r remote.Request) <-chan remote.Notice {
+func (h *harness) noticesAt(s remote.Server, r remote.Request) <-chan remote.Notice {
 	notices := make(chan remote.Notice, 64)
 	ctx, stop := context.WithCancel(h.Context())
 	done := make(chan struct{})
@@ -87,7 +87,7 @@ func answering(how string, n remote.Notice, fields map[string]any) remote.Reques
 
 func testAskAccepted(h *harness) {
 	held := h.granted(h.a, lock())
-	notices := h.hears(h.a, held.Token)
+	notices := h.notices(h.a, held.Token)
 	waiting := h.begin(h.c, waits(lock()), 1)
 	asked := h.begin(h.b, asking("t", 10*time.Second), 2)
 	n := h.next(notices)
@@ -107,7 +107,7 @@ func testAskAccepted(h *harness) {
 
 func testAskRefused(h *harness) {
 	held := h.granted(h.a, lock())
-	notices := h.hears(h.a, held.Token)
+	notices := h.notices(h.a, held.Token)
 	for i, c := range []struct {
 		fields map[string]any
 		code   string
@@ -165,7 +165,7 @@ func testAskBelow(h *harness) {
 	h.refused(h.send(h.b, places("x")), 409, "acquire_denied")
 }
 
-// A client asks for a document, and another one holds the document below it. That one hears the question, and answers it, as the holder of its
+// A client asks for a document, and another one holds the document below it. The other client receives the question, and answers it, as the holder of its
 // own document. Everybody can see what it holds.
 func testAskAround(h *harness) {
 	held := h.granted(h.a, places("y"))
@@ -173,7 +173,7 @@ func testAskAround(h *harness) {
 	require.Equal(h, held.Token, shown.Token)
 	require.False(h, shown.Mine)
 	require.Equal(h, [][]string{{"documents", Document, "y"}}, shown.Paths)
-	notices := h.hearsAt(h.a, below(remote.Request{Path: "/api/documents/" + Document + "/events?after=" + strconv.FormatInt(held.Token, 10)}))
+	notices := h.noticesAt(h.a, below(remote.Request{Path: "/api/documents/" + Document + "/events?after=" + strconv.FormatInt(held.Token, 10)}))
 	for i, how := range []string{"refuse", "accept"} {
 		asked := h.begin(h.b, asking("t"+strconv.Itoa(i), 10*time.Second), 1)
 		n := h.next(notices)

@@ -17,7 +17,7 @@ import (
 
 const grace = time.Second
 
-// A question and its holder. The asker's server hears of changes in the store after a delay.
+// A question and its holder. The asker's server learns of changes in the store after a delay.
 type scene struct {
 	store   *kv.Store
 	asker   *kv.Store // of the asker's server
@@ -74,7 +74,7 @@ func ask(t *testing.T, delay time.Duration) *scene {
 	return s
 }
 
-// The holder accepts in time, but the asker's server hears of it later. The asker gets the lock.
+// The holder accepts in time, but the asker's server learns of it later. The asker gets the lock.
 func TestAcceptedAtTheLastMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := ask(t, 100*time.Millisecond)
@@ -87,7 +87,7 @@ func TestAcceptedAtTheLastMoment(t *testing.T) {
 	})
 }
 
-// The time for an answer ends, and this server looks into the store. Meanwhile it hears that the holder accepts, and then the answer of
+// The time for an answer ends, and this server looks into the store. Meanwhile it learns that the holder accepts, and then the answer of
 // the store is lost. The asker waits on for the lock.
 func TestAcceptedWhileTheEndOfTheGraceIsChecked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestAcceptedWhileTheEndOfTheGraceIsChecked(t *testing.T) {
 	})
 }
 
-// The holder accepts in time, and the asker's server hears of it later. When the time for an answer ends, the store does not answer for a
+// The holder accepts in time, and the asker's server learns of it later. When the time for an answer ends, the store does not answer for a
 // moment. The asker gets the lock.
 func TestAcceptedWhileTheStoreDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

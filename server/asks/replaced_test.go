@@ -29,7 +29,7 @@ func (e *ends) record(_ string, a Ask, ended Outcome) []kv.Op {
 	return nil
 }
 
-// Somebody asks right after the refusal of another question, before its asker hears of it. The end of the refused question
+// Somebody asks right after the refusal of another question, before its asker learns of it. The end of the refused question
 // is recorded all the same.
 func TestARefusedQuestionThatIsReplacedEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

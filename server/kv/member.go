@@ -126,7 +126,7 @@ func addMember(ctx context.Context, c Config, e *embed.Config) error {
 }
 
 // known returns when every member that answers knows exactly the new one and its peers. When etcd starts, it asks one of
-// them, and gives up if that one has not heard of the last change yet.
+// them, and gives up if that member does not know the last change yet.
 func known(ctx context.Context, peers []*etcdserverpb.Member, by Member) error {
 	return retry(ctx, func() error {
 		for _, peer := range peers {

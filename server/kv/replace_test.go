@@ -68,7 +68,7 @@ func TestMemberIsReplaced(t *testing.T) {
 	assert.Equal(t, want, peers)
 }
 
-// A member that has not heard of the last change yet makes a new one wait. One that does not answer does not.
+// A member that does not know the last change yet makes a new one wait. One that does not answer does not.
 func TestMemberWaitsUntilItIsKnown(t *testing.T) {
 	asked := 0
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

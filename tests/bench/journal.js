@@ -45,7 +45,7 @@ export const journal = {
     const took = {};
     for (const [target, type] of [[window, "pagehide"], [document, "visibilitychange"]]) {
       let begun = 0;
-      // Listeners of the window hear first, on the way down to the target, and last, on the way back.
+      // Listeners of the window are called first, on the way down to the target, and last, on the way back.
       window.addEventListener(type, () => { begun = performance.now(); }, { capture: true });
       target.addEventListener(type, () => {
         took[type] = performance.now() - begun;

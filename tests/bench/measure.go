@@ -125,7 +125,7 @@ func (r *report) deadlocks(a, b *browser.Tab, rounds int) {
 		tab.MustEval(fmt.Sprintf("await bench.nest(%d); null", i), nil)
 	}
 	hosts := []contender{{name: "cycle of two tabs, worker", target: 1000}}
-	r.addTimes("deadlock, until one waiter hears of it", hosts, sample(hosts, rounds, func(contender) (float64, bool) {
+	r.addTimes("deadlock, until one waiter gets the error", hosts, sample(hosts, rounds, func(contender) (float64, bool) {
 		a.MustEval("bench.wait(0); null", nil)
 		a.WaitFor("bench.waits()", browser.Limit)
 		ms := browser.Get[float64](b, "await bench.wait(1)")

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// The worker has died, and its successor does not arrive. A page that gives up its wish to edit hears of that at once.
+// The worker has died, and its successor does not arrive. A page that gives up its wish to edit learns of that at once.
 func TestRequestEditIsAbortedWhileTheRuntimeBeginsAnew(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

@@ -198,7 +198,7 @@ func TestDifferenceToADraftThatWasStoredLate(t *testing.T) {
 	ben.Quiet()
 }
 
-// lateAnswers delays what the page hears of each draft that was stored.
+// lateAnswers delays the report of each stored draft to the page.
 const lateAnswers = `{
 	const {put} = IDBObjectStore.prototype, late = new WeakSet
 	Object.defineProperty(IDBTransaction.prototype, 'oncomplete', {set(done) {
@@ -210,7 +210,7 @@ const lateAnswers = `{
 	}
 };`
 
-// A text is saved before the page hears that its draft is stored. The draft is then emptied, and the page's last words are a
+// A text is saved before the page learns that its draft is stored. The draft is then emptied, and the page's last words are a
 // difference to the saved text, not to the draft.
 func TestDraftIsStoredAfterItsTextIsSaved(t *testing.T) {
 	t.Parallel()

@@ -49,7 +49,7 @@ func TestJournalAfterSlowSnapshots(t *testing.T) {
 	})
 }
 
-// A user types at the moment at which the lock is lost: Go hears of it too late to make a draft, and the page does not know
+// A user types at the moment at which the lock is lost: Go learns of it too late to make a draft, and the page does not know
 // yet that it may not write. The text is a draft nevertheless, although the user types nothing more.
 func TestWordTypedAsTheLockIsLostIsADraft(t *testing.T) {
 	t.Parallel()
@@ -147,7 +147,7 @@ func TestTextJournalledDuringItsSaveIsNoDraft(t *testing.T) {
 	assert.Equal(t, "saved, by Ben", browser.Get[string](ben, "current()"))
 }
 
-// A save has written its index, and its page has not heard of that when the user undoes what is being saved. Then the page loses the lock, and
+// A save has written its index, and its page does not know that when the user undoes what is being saved. Then the page loses the lock, and
 // dies or ends. The undone text is a draft, although it equals the content on which it was typed: the next editor makes it the content.
 func TestTextUndoneDuringItsSaveIsADraft(t *testing.T) {
 	t.Parallel()

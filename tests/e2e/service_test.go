@@ -186,7 +186,7 @@ const callers = (async tab => {
 1`
 
 // However the serving tab ends, each call of another tab is made once or never. It is never made if no tab has accepted
-// it, and its caller hears "call-lost" if it may have been made.
+// it, and its caller gets "call-lost" if it may have been made.
 func TestServingTabEnds(t *testing.T) {
 	t.Parallel()
 	for name, end := range serviceEnds {
@@ -288,7 +288,7 @@ func TestCallAfterAnswer(t *testing.T) {
 	}
 }
 
-// A page that was busy hears late that its lease was renewed. Until then its clock says that the lease has expired, and it
+// A page that was busy learns late that its lease was renewed. Until then its clock says that the lease has expired, and it
 // accepts and answers nothing. Then it answers all that came meanwhile: a call, an answer and a new tab.
 func TestServingTabLearnsLateOfItsRenewal(t *testing.T) {
 	t.Parallel()

@@ -169,7 +169,7 @@ func viewerWithDraft(ann, ben *browser.Tab) {
 	ann.WaitFor("autosave.state().drafts === 1", browser.Limit)
 }
 
-// A page that shows a draft sleeps in the back/forward cache, where it hears nothing, and the user discards the draft in another page. The page
+// A page that shows a draft sleeps in the back/forward cache, where it receives nothing, and the user discards the draft in another page. The page
 // comes back, but not the draft: neither if the page edits again, nor if it ends as a viewer.
 func TestDraftThatIsDiscardedWhileItsPageSleepsStaysDiscarded(t *testing.T) {
 	t.Parallel()

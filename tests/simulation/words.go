@@ -74,7 +74,7 @@ func in(text string) map[string]bool {
 	return all
 }
 
-// acknowledge records that a text was saved, as the content or beside it. A tab that was frozen may hear of its save
+// acknowledge records that a text was saved, as the content or beside it. A tab that was frozen may learn of its save
 // after a later editor has saved; then the later text has to contain its words.
 func (s *words) acknowledge(t *tab, domain, text string, g *autosave.Generation) {
 	s.mu.Lock()

@@ -44,7 +44,7 @@ globalThis.Worker = class extends Worker {
   }
 };
 
-// A snapshot is journalled once the worker says so. That is heard on the way between the two, in either host.
+// A snapshot is journalled once the worker says so. The test reads this on the way between the two, in either host.
 const writes = new WeakMap(); // of each worker, by the number of the call: what was posted
 const post = Worker.prototype.postMessage;
 Worker.prototype.postMessage = function (message, ...rest) {

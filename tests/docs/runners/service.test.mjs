@@ -91,7 +91,7 @@ test("a call that waits in a tab whose lock was stolen is made once, although th
   (await browser.faults.steal("project/services/db"))();
   await browser.until(term);
   await browser.advance(100);
-  ann.tab.resume(); // its lease has not expired: it accepts the call, then hears of its loss
+  ann.tab.resume(); // its lease has not expired: it accepts the call, then learns of its loss
   const told = await until(call);
   await browser.settle();
   assert.deepEqual(made, [0, 1]);

@@ -1,4 +1,4 @@
-// Holds the lock whose name it hears.
+// Holds the lock whose name it receives.
 onmessage = ({ data }) => navigator.locks.request(data, () => {
   postMessage("held");
   return new Promise(() => {});

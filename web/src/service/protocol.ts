@@ -13,7 +13,7 @@ export type ToAll =
 export type ToServing =
   | typeof unreadable
   | { token: number; n: number; method: string; args: unknown[]; assumed?: true } // assumed: the caller needs no acceptance
-  | { token: number; bye: true };                 // the tab calls no more in this term, and hears which calls were accepted
+  | { token: number; bye: true };                 // the tab calls no more in this term, and receives which calls were accepted
 
 /** From the serving tab. A number says that the call of that number is accepted; it is sent before the function is called. */
 export type ToCalling =

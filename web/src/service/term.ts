@@ -74,7 +74,7 @@ export class Term {
     }
   }
 
-  /** The lease was renewed, perhaps after it had seemed to be over: a page that was busy hears late of renewals. */
+  /** The lease was renewed, perhaps after it had seemed to be over: a page that was busy learns late of renewals. */
   #renewed(): void {
     for (const answer of this.#late.splice(0)) answer();
     for (const client of this.#clients.values()) this.#next(client);
@@ -87,7 +87,7 @@ export class Term {
     return n;
   }
 
-  /** The tab dies at any moment, so the calling tab hears of the call's acceptance before its function runs, unless it assumes that. */
+  /** The tab dies at any moment, so the calling tab learns of the call's acceptance before its function runs, unless it assumes that. */
   #accept({ n, method, args, assumed }: Request, line: Line): void {
     const { token } = this;
     if (!assumed) line.post(n); // the shortest message: the answer waits for it
@@ -133,7 +133,7 @@ export class Term {
     }).finally(() => clearTimeout(late));
   }
 
-  /** Ends the term. The calling tabs hear which calls were accepted. */
+  /** Ends the term. The calling tabs learn which calls were accepted. */
   end(): void {
     if (!this.#open) return;
     this.#open = false;
