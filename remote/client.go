@@ -255,7 +255,7 @@ func (l *client) giveBack(ctx context.Context, c claim) error {
 	err := l.release(ctx, c)
 	if err != nil {
 		l.endLater(c.ticket, c.ttl)
-		err = errors.Join(errors.New("the server did not hear of it and keeps the lock until it expires"), err)
+		err = errors.Join(errors.New("the server did not get the release, so the lock stays until it expires"), err)
 	}
 	return err
 }

@@ -230,7 +230,7 @@ func TestPlantedDecisions(t *testing.T) {
 }
 
 func TestPlantedSentences(t *testing.T) {
-	for _, text := range []string{"- **Who asks** gets it.", "- **It waits.** Who asks gets it.", "It waits. What it has is kept.", "The page is told.", "The tab that has it."} {
+	for _, text := range []string{"- **Who asks** gets it.", "- **It waits.** Who asks gets it.", "It waits. What it has is kept.", "The page is told.", "The tab that has it.", "A thief waits."} {
 		assert.NotEmpty(t, unclearSentences([]source{{"docs/guide.md", []byte(text)}}), text)
 	}
 	for _, text := range []string{"Who may write?", "```sh\nWho asks\n```", "The holder gets what it asked for."} {

@@ -43,9 +43,9 @@ func oddDecisions(files []source) []string {
 	return found
 }
 
-// unclear finds sentences whose subject is a clause, and verbs without an actor. Readers whose first language is not English find both
-// hard to read.
-var unclear = regexp.MustCompile(`(?:^|[.:;]\*{0,2} )(?:Who|Whoever|What|Whatever|Whose)(?: |,)|\b(?:is|are|was|were|be|been) told\b|\bhas it\b|\bof before\b|\bin its turn\b|\bin the midst\b`)
+// unclear finds sentences whose subject is a clause, verbs without an actor, and other words for steal. Readers whose first language is not
+// English find them hard to read.
+var unclear = regexp.MustCompile(`(?:^|[.:;]\*{0,2} )(?:Who|Whoever|What|Whatever|Whose)(?: |,)|\b(?:is|are|was|were|be|been) told\b|\bhas it\b|\bof before\b|\bin its turn\b|\bin the midst\b|\b[Tt]hie(?:f|ves)\b|\btheft\b|\brobbed\b`)
 
 // unclearSentences checks the documents and the comments of all sources for the patterns of unclear. It skips the reference pages, which
 // are made of comments, and questions.
