@@ -24,14 +24,14 @@ type Request struct {
 	Slots int
 	// TTL is the time without a renewal after which the lease ends, from 100 ms to 1 h. Default is the server's, 30 s. The client renews after a third.
 	TTL time.Duration
-	// Wait is the maximum time to wait in line. 0 does not wait; [Forever] waits until the context ends.
+	// Wait is the maximum time to wait in the queue. 0 does not wait; [Forever] waits until the context ends.
 	Wait time.Duration
 }
 
 // Forever as Request.Wait waits until the context ends.
 const Forever time.Duration = -1
 
-// round is how long one request waits. The next one has the same place in line.
+// round is how long one request waits. The next one has the same position in the queue.
 const round = 15 * time.Second
 
 // target returns the paths to lock, and the name of the target in errors.
@@ -160,7 +160,7 @@ func (a *acquisition) reenters(e *Error) bool {
 	return false
 }
 
-// ask sends one request, which waits so long in line.
+// ask sends one request, which waits so long in the queue.
 func (a *acquisition) ask(ctx context.Context, long time.Duration) (*Lease, error) {
 	a.body.Wait, a.body.Ticket = long.Milliseconds(), a.ticket
 	sent := clock.Now()

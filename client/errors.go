@@ -30,7 +30,7 @@ type Error struct {
 
 // Targets for [errors.Is].
 var (
-	ErrDenied          = &Error{Code: "acquire_denied"}  // another owner holds the lock, or is ahead in line
+	ErrDenied          = &Error{Code: "acquire_denied"}  // another owner holds the lock, or is ahead in the queue
 	ErrTimeout         = &Error{Code: "acquire_timeout"} // the lock did not become free within Wait
 	ErrDeadlock        = &Error{Code: "deadlock"}        // the request would wait forever
 	ErrReentrant       = &Error{Code: "reentrant"}       // a lease around this acquisition, or another one within that lease, is in its way

@@ -63,7 +63,7 @@ type Config struct {
 	LockTTL, Sweep, MaxWait time.Duration
 	// Ping is the pause between pings on a socket.
 	Ping time.Duration
-	// InstanceTTL is the time for which the waiters of a server that died keep their places in line.
+	// InstanceTTL is the time for which the waiters of a server that died keep their positions in the queue.
 	InstanceTTL time.Duration
 
 	// The times of rooms: the time for which a closed socket keeps its place, the time after which an idle room is closed, the pause between two

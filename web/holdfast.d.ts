@@ -46,7 +46,7 @@ export class ProjectLockError extends Error {
   readonly resource?: string;
 }
 
-/** How long to wait between the attempts of an acquisition. The waiter keeps its place in the browser's queue meanwhile: a release hands over at once, not at the next attempt. */
+/** How long to wait between the attempts of an acquisition. The waiter keeps its position in the browser's queue meanwhile: a release hands over at once, not at the next attempt. */
 export interface Backoff {
   initialDelayMs?: number; // default 1000
   multiplier?: number;     // default 1.5

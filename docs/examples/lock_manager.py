@@ -42,7 +42,7 @@ class Unreachable(LockError):
 
 
 class LockManager:
-    MAX_WAIT = 15.0  # seconds that one request waits; the next one keeps the place in line
+    MAX_WAIT = 15.0  # seconds that one request waits; the next one keeps the position in the queue
     ANSWER = 5.0  # seconds for an answer that needs no waiting
 
     def __init__(self, name, parallelism=1, ttl=30.0, server=None, api_key=None):
