@@ -18,7 +18,7 @@ import (
 func (w *world) requests() *atomic.Int32 {
 	w.Helper()
 	n := new(atomic.Int32)
-	stop, err := w.air.Join().Listen(func(m autosave.Message) {
+	stop, err := w.network.Join().Listen(func(m autosave.Message) {
 		if m.Kind == autosave.EditRequest {
 			n.Add(1)
 		}
@@ -38,7 +38,7 @@ func TestAskingEndsAfterFourEditors(t *testing.T) {
 				b := w.tab("b")
 				n := w.requests()
 				asked := b.asks(t.Context(), autosave.EditOptions{Grace: time.Second})
-				air := w.air.Join()
+				network := w.network.Join()
 				for i := range 6 {
 					w.sleep(500 * time.Millisecond)
 					m, err := lock.NewManager(w.prepare(fmt.Sprintf("next-%d", i)).options)
@@ -47,7 +47,7 @@ func TestAskingEndsAfterFourEditors(t *testing.T) {
 					lease, err := m.Acquire(t.Context(), lock.AcquireOptions{Steal: true})
 					require.NoError(t, err)
 					if announced {
-						require.NoError(t, air.Post(autosave.Message{Kind: autosave.Edits, Holder: lock.Holder{OwnerID: lease.OwnerID, LeaseID: lease.ID}}))
+						require.NoError(t, network.Post(autosave.Message{Kind: autosave.Edits, Holder: lock.Holder{OwnerID: lease.OwnerID, LeaseID: lease.ID}}))
 					} else {
 						w.sleep(500 * time.Millisecond)
 					}

@@ -150,7 +150,7 @@ func TestQuestionAsTheOfferEndsIsAnswered(t *testing.T) {
 			a.config.Channel = busy
 			asked := a.vetoes(0, nil)
 			a.open()
-			other := w.air.Join()
+			other := w.network.Join()
 			offers := 0
 			stop, err := other.Listen(func(m autosave.Message) {
 				if m.Kind == autosave.EditGranted {

@@ -49,7 +49,7 @@ func TestTextTypedAfterADiscardThatArrivedLateIsADraft(t *testing.T) {
 		number := a.number
 		a.types(", more")
 		require.NoError(t, a.Suspend(t.Context()))
-		require.NoError(t, w.air.Join().Post(autosave.Message{Kind: autosave.DraftResolved, Round: "a-1", Question: int(number)}))
+		require.NoError(t, w.network.Join().Post(autosave.Message{Kind: autosave.DraftResolved, Round: "a-1", Question: int(number)}))
 		w.sleep(time.Second)
 		assert.NotZero(t, a.State().PendingBytes)
 		assert.Equal(t, []string{"one, mine, more"}, a.texts())

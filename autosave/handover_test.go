@@ -253,7 +253,7 @@ func TestRequesterThatGivesUp(t *testing.T) {
 // ghostAsks asks for the lock as a page does that is gone at once.
 func (w *world) ghostAsks() {
 	w.Helper()
-	require.NoError(w, w.air.Join().Post(autosave.Message{Kind: autosave.EditRequest, Round: "1", From: "ghost"}))
+	require.NoError(w, w.network.Join().Post(autosave.Message{Kind: autosave.EditRequest, Round: "1", From: "ghost"}))
 	synctest.Wait()
 }
 
@@ -278,7 +278,7 @@ func TestFormerEditorAsksForTheLockBack(t *testing.T) {
 		a := w.slowTab("a")
 		b := w.tab("b")
 		var asked []string
-		stop, err := w.air.Join().Listen(func(m autosave.Message) {
+		stop, err := w.network.Join().Listen(func(m autosave.Message) {
 			if m.Kind == autosave.EditRequest {
 				asked = append(asked, m.From)
 			}

@@ -129,7 +129,7 @@ func TestCancelledRequestIsForgotten(t *testing.T) {
 		a := w.prepare("a")
 		a.config.OnHandover = undecided
 		a.open()
-		ghost := w.air.Join()
+		ghost := w.network.Join()
 		require.NoError(t, ghost.Post(autosave.Message{Kind: autosave.EditRequest, Round: "1", From: "ghost"}))
 		synctest.Wait()
 		require.NoError(t, ghost.Post(autosave.Message{Kind: autosave.EditCancelled, Round: "1", From: "ghost"}))

@@ -205,7 +205,7 @@ func TestWaiterAroundEnduresAStrangeGrace(t *testing.T) {
 			a.config.OnHandover = refuses
 			a.open()
 			x := w.document("x", "book").open()
-			require.NoError(t, w.air.Join().Post(autosave.Message{Kind: autosave.EditRequest, Round: "r", From: "script", Document: "//book/1", Grace: grace}))
+			require.NoError(t, w.network.Join().Post(autosave.Message{Kind: autosave.EditRequest, Round: "r", From: "script", Document: "//book/1", Grace: grace}))
 			require.NoError(t, a.Dispose(t.Context()))
 			w.sleep(2 * time.Second)
 			assert.False(t, x.ReadOnly())

@@ -148,16 +148,16 @@ func TestResumeVerifiesLease(t *testing.T) {
 	})
 }
 
-// silentAir is a channel that cannot be listened to.
-type silentAir struct{ autosave.Channel }
+// closedChannel is a channel that cannot be listened to.
+type closedChannel struct{ autosave.Channel }
 
-func (silentAir) Listen(func(autosave.Message)) (func(), error) { return nil, errNotNow }
+func (closedChannel) Listen(func(autosave.Message)) (func(), error) { return nil, errNotNow }
 
 // New fails where the channel fails, and leaves nothing that runs.
 func TestNewWithoutItsChannel(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
-		a.config.Channel = silentAir{a.channel}
+		a.config.Channel = closedChannel{a.channel}
 		require.ErrorIs(t, a.tryOpen(), errNotNow)
 		assert.False(t, w.tab("b").ReadOnly())
 	})

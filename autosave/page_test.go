@@ -28,7 +28,7 @@ type world struct {
 	space   *locktest.Space
 	records *locktest.Records
 	locks   *locktest.Network
-	air     *autosavetest.Network
+	network *autosavetest.Network
 	disk    *autosavetest.Disk
 	clock   *locktest.Clock
 	start   time.Time
@@ -40,7 +40,7 @@ func virtual(t *testing.T, run func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, space: locktest.NewSpace(), records: &locktest.Records{}, locks: locktest.NewNetwork(),
-			air: autosavetest.NewNetwork(), disk: autosavetest.NewDisk(), clock: &locktest.Clock{}, start: time.Now()}
+			network: autosavetest.NewNetwork(), disk: autosavetest.NewDisk(), clock: &locktest.Clock{}, start: time.Now()}
 		w.records.OnRenew = func(lock.Record) error { return fails(&w.renewal) }
 		w.records.OnRemove = func(lock.Record) error { return fails(&w.removal) }
 		run(t, w)
@@ -82,7 +82,7 @@ type page struct {
 
 // prepare makes a page that is not open yet.
 func (w *world) prepare(name string) *page {
-	p := &page{w: w, name: name, files: w.disk.Client(), channel: w.air.Join()}
+	p := &page{w: w, name: name, files: w.disk.Client(), channel: w.network.Join()}
 	p.options = lock.Config{OwnerID: name, OwnerName: "tab " + name, Clock: w.clock, Channel: w.locks.Join(),
 		Backends: []lock.Backend{{Strategy: lock.WebLock, Resource: "project", Locker: w.space.Client(name), Records: w.records}}}
 	p.store = autosave.NewLayout(p.files, autosavetest.SHA256)

@@ -217,7 +217,7 @@ func TestReadonlyEventComesAtOnce(t *testing.T) {
 		a.open()
 		a.typed("slow")
 		a.forget()
-		w.air.Join()
+		w.network.Join()
 		locker := w.space.Client("silent") // holds, and answers no question
 		_, err := locker.Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}, Steal: true})
 		require.NoError(t, err)

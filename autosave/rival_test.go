@@ -20,7 +20,7 @@ func TestRequesterWithoutForceHasNoRival(t *testing.T) {
 		a, b := w.tab("a"), w.tab("b")
 		a.channel.Deafen(true)
 		asked := b.asks(t.Context(), autosave.EditOptions{})
-		require.NoError(t, w.air.Join().Post(autosave.Message{Kind: autosave.EditRival, Round: "0", From: "ghost", Force: true}))
+		require.NoError(t, w.network.Join().Post(autosave.Message{Kind: autosave.EditRival, Round: "0", From: "ghost", Force: true}))
 		require.ErrorIs(t, <-asked, autosave.ErrHandoverNoAnswer)
 	})
 }
@@ -113,7 +113,7 @@ func TestFormerEditorSpeaksForItsDocument(t *testing.T) {
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		require.True(t, b.ReadOnly())
 		var documents []string
-		stop, err := w.air.Join().Listen(func(m autosave.Message) {
+		stop, err := w.network.Join().Listen(func(m autosave.Message) {
 			if m.From == "b" && m.Kind == autosave.EditRequest {
 				documents = append(documents, m.Document)
 			}
@@ -131,7 +131,7 @@ func TestForceDoesNotReachAnotherMachine(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a, b := w.tab("a"), w.tab("b")
 		a.channel.Deafen(true)
-		remote := w.air.Join()
+		remote := w.network.Join()
 		stop, err := remote.Listen(func(m autosave.Message) {
 			if m.Kind == autosave.EditRequest {
 				_ = remote.Post(autosave.Message{Kind: autosave.EditAccepted, Round: m.Round, From: "remote", Remote: true})
@@ -150,7 +150,7 @@ func TestEditorAnswersEachRequest(t *testing.T) {
 		a := w.prepare("a")
 		a.config.OnHandover = undecided
 		a.open()
-		ghost := w.air.Join()
+		ghost := w.network.Join()
 		var answers []string
 		stop, err := ghost.Listen(func(m autosave.Message) { answers = append(answers, string(m.Kind)+" "+m.Round) })
 		require.NoError(t, err)
@@ -193,7 +193,7 @@ func TestNameOfTheNewEditorIsNotWaitedFor(t *testing.T) {
 		_, err := locker.Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}, Steal: true})
 		require.NoError(t, err)
 		synctest.Wait()
-		ghost := w.air.Join()
+		ghost := w.network.Join()
 		for range 2 {
 			require.NoError(t, ghost.Post(autosave.Message{Kind: autosave.Edits, Holder: lock.Holder{OwnerID: "ghost", LeaseID: "1"}}))
 		}
@@ -210,7 +210,7 @@ func TestRivalThatGivesUpIsForgotten(t *testing.T) {
 		a, b := w.tab("a"), w.tab("b")
 		a.channel.Deafen(true)
 		asked := b.asks(t.Context(), force)
-		ghost := w.air.Join()
+		ghost := w.network.Join()
 		for _, kind := range []autosave.MessageKind{autosave.EditRival, autosave.EditCancelled} {
 			require.NoError(t, ghost.Post(autosave.Message{Kind: kind, Round: "0", From: "ghost", Force: true}))
 		}

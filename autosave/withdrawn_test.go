@@ -155,7 +155,7 @@ func TestNextRequestThatWasWithdrawnIsForgotten(t *testing.T) {
 		var asked []string
 		a.config.OnHandover = func(_ context.Context, from string) error { asked = append(asked, from); return nil }
 		a.open()
-		ghost := w.air.Join()
+		ghost := w.network.Join()
 		post := func(kind autosave.MessageKind, from string) {
 			require.NoError(t, ghost.Post(autosave.Message{Kind: kind, Round: from, From: from}))
 		}

@@ -95,10 +95,10 @@ func TestGrantOfBothStolenBetweenLockers(t *testing.T) {
 // The lease of a backend shows its Resource. Owners whose backends share a Key exclude each other and see each other.
 func TestBackendsThatShareAKey(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewNetwork()
+		network := locktest.NewNetwork()
 		files := locktest.NewSpace()
-		web := w.talking("web", air.Join())
-		file := w.configured("file", lock.Config{Channel: air.Join(), Backends: []lock.Backend{{Strategy: lock.FileLock, Resource: "project/.lock", Key: "project",
+		web := w.talking("web", network.Join())
+		file := w.configured("file", lock.Config{Channel: network.Join(), Backends: []lock.Backend{{Strategy: lock.FileLock, Resource: "project/.lock", Key: "project",
 			KeepsFrozen: true, Locker: lock.Both(w.space.Client("file"), files.Client("file")), Records: w.records}}})
 		mine := web.acquire(lock.AcquireOptions{})
 		_, err := file.Acquire(t.Context(), lock.AcquireOptions{IfAvailable: true})
@@ -131,10 +131,10 @@ func (s slowLocker) Request(ctx context.Context, r lock.Request) (lock.Grant, er
 // it.
 func TestInspectBetweenTheLockersOfBoth(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewNetwork()
+		network := locktest.NewNetwork()
 		files := slowLocker{locktest.NewSpace().Client("file"), 100 * time.Millisecond}
-		web := w.talking("web", air.Join())
-		file := w.configured("file", lock.Config{Channel: air.Join(), Backends: []lock.Backend{{Strategy: lock.FileLock, Resource: "project/.lock", Key: "project",
+		web := w.talking("web", network.Join())
+		file := w.configured("file", lock.Config{Channel: network.Join(), Backends: []lock.Backend{{Strategy: lock.FileLock, Resource: "project/.lock", Key: "project",
 			KeepsFrozen: true, Locker: lock.Both(w.space.Client("file"), files), Records: w.records}}})
 		mine := web.acquire(lock.AcquireOptions{})
 		got := file.begin(t.Context(), patient)

@@ -30,9 +30,9 @@ func shared(o lock.AcquireOptions) lock.AcquireOptions {
 
 // ring joins n owners and closes a cycle: each holds a place and waits for the place of the next one.
 func (w *world) ring(n int) (owners []*owner, held []lock.Lease, waiting []<-chan outcome) {
-	air := locktest.NewNetwork()
+	network := locktest.NewNetwork()
 	for i := range n {
-		o := w.talking(fmt.Sprint(i), air.Join())
+		o := w.talking(fmt.Sprint(i), network.Join())
 		owners, held = append(owners, o), append(held, o.acquire(place(fmt.Sprint(i))))
 	}
 	for i, o := range owners {
@@ -90,8 +90,8 @@ func TestCycleWithinOneOwner(t *testing.T) {
 // A shared request behind an exclusive one waits for all holders of the name, although it is compatible with them.
 func TestCycleThroughQueue(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewNetwork()
-		a, b, c := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talking("c", air.Join())
+		network := locktest.NewNetwork()
+		a, b, c := w.talking("a", network.Join()), w.talking("b", network.Join()), w.talking("c", network.Join())
 		reader := a.acquire(shared(place("r")))
 		other := c.acquire(place("q"))
 		writer := b.begin(t.Context(), place("r"))
@@ -111,8 +111,8 @@ func TestCycleThroughQueue(t *testing.T) {
 // A steal of a place waits for its ancestors behind an exclusive request for one of them, so it can close a cycle too.
 func TestCycleThroughStealOfPlace(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewNetwork()
-		a, b, c := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talking("c", air.Join())
+		network := locktest.NewNetwork()
+		a, b, c := w.talking("a", network.Join()), w.talking("b", network.Join()), w.talking("c", network.Join())
 		outer := a.acquire(shared(place("q")))
 		reader := c.acquire(shared(place("r")))
 		writer := b.begin(t.Context(), place("r"))
@@ -136,8 +136,8 @@ func TestCycleThroughStealOfPlace(t *testing.T) {
 // A cycle with an acquisition that takes several places at once and has got some of them.
 func TestCycleWithPartialAcquisition(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewNetwork()
-		a, b := w.talking("a", air.Join()), w.talking("b", air.Join())
+		network := locktest.NewNetwork()
+		a, b := w.talking("a", network.Join()), w.talking("b", network.Join())
 		two := b.acquire(place("2"))
 		both := a.begin(t.Context(), lock.AcquireOptions{Paths: [][]string{{"1"}, {"2"}}, Backoff: lock.Backoff{MaxRetries: lock.Unlimited}})
 		w.sleep(time.Millisecond)
@@ -151,8 +151,8 @@ func TestCycleWithPartialAcquisition(t *testing.T) {
 
 func TestWaitThatEndsByItselfIsNoDeadlock(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewNetwork()
-		a, b := w.talking("a", air.Join()), w.talking("b", air.Join())
+		network := locktest.NewNetwork()
+		a, b := w.talking("a", network.Join()), w.talking("b", network.Join())
 		one, two := a.acquire(place("1")), b.acquire(place("2"))
 		// b holds two, but not while it waits: the acquisitions are independent.
 		waits := a.begin(lock.Within(t.Context(), one), place("2"))
@@ -187,7 +187,7 @@ func TestSelfWaitIsReportedOnce(t *testing.T) {
 	})
 }
 
-// slowAir delivers messages late and out of order.
+// slowChannel delivers messages late and out of order.
 type slowChannel struct {
 	*locktest.Channel
 	random *rand.Rand
@@ -213,11 +213,11 @@ func TestNoVictimWithoutCycle(t *testing.T) {
 	for seed := range runs {
 		virtual(t, func(t *testing.T, w *world) {
 			var working sync.WaitGroup
-			air := locktest.NewNetwork()
+			network := locktest.NewNetwork()
 			var owners []*owner
 			for id := range 4 {
 				random := rand.New(rand.NewPCG(uint64(seed), uint64(id)))
-				o := w.talkingOver(fmt.Sprint(id), &slowChannel{Channel: air.Join(), random: rand.New(rand.NewPCG(uint64(seed), uint64(100+id)))})
+				o := w.talkingOver(fmt.Sprint(id), &slowChannel{Channel: network.Join(), random: rand.New(rand.NewPCG(uint64(seed), uint64(100+id)))})
 				owners = append(owners, o)
 				working.Go(func() {
 					for range 3 {
@@ -285,11 +285,11 @@ func TestEveryDeadlockIsResolved(t *testing.T) {
 	for seed := range 200 {
 		virtual(t, func(t *testing.T, w *world) {
 			var working sync.WaitGroup
-			air := locktest.NewNetwork()
+			network := locktest.NewNetwork()
 			var mu sync.Mutex
 			for id := range 5 {
 				random := rand.New(rand.NewPCG(uint64(seed), uint64(id)))
-				o := w.talkingOver(fmt.Sprint(id), &slowChannel{Channel: air.Join(), random: rand.New(rand.NewPCG(uint64(seed), uint64(100+id)))})
+				o := w.talkingOver(fmt.Sprint(id), &slowChannel{Channel: network.Join(), random: rand.New(rand.NewPCG(uint64(seed), uint64(100+id)))})
 				working.Go(func() {
 					for range 3 {
 						ctx, held := context.Background(), []lock.Lease{}

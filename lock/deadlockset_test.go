@@ -25,14 +25,14 @@ func slots(n int, path ...string) lock.AcquireOptions {
 func TestCycleThroughSlots(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		virtual(t, func(t *testing.T, w *world) {
-			air := locktest.NewNetwork()
+			network := locktest.NewNetwork()
 			var holders []*owner
 			var held []lock.Lease
 			for range n {
-				o := w.talking("holder", air.Join())
+				o := w.talking("holder", network.Join())
 				holders, held = append(holders, o), append(held, o.acquire(slots(n, "pool")))
 			}
-			z := w.talking("z", air.Join())
+			z := w.talking("z", network.Join())
 			other := z.acquire(place("q"))
 			slot := z.begin(lock.Within(w.Context(), other), slots(n, "pool"))
 			w.sleep(time.Millisecond)
@@ -72,8 +72,8 @@ func TestCycleThroughSlots(t *testing.T) {
 // through the slots needs none.
 func TestCycleThroughSlotsNeedsNoVictimOfItsOwn(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewNetwork()
-		a, b, c, z := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talking("c", air.Join()), w.talking("z", air.Join())
+		network := locktest.NewNetwork()
+		a, b, c, z := w.talking("a", network.Join()), w.talking("b", network.Join()), w.talking("c", network.Join()), w.talking("z", network.Join())
 		one, two := a.acquire(slots(2, "pool")), b.acquire(slots(2, "pool"))
 		q, r := z.acquire(place("q")), c.acquire(place("r"))
 		slot := z.begin(lock.Within(w.Context(), q), slots(2, "pool"))
@@ -125,14 +125,14 @@ func TestOwnerThatHoldsAllSlotsWaitsForItself(t *testing.T) {
 // Two probes of one initiator travel at the same time among waiters in a cycle. Each of them is passed on once.
 func TestProbesArePassedOnOnce(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewNetwork()
-		a, b, z := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talkingOver("z", &slowChannel{Channel: air.Join(), random: rand.New(rand.NewPCG(1, 1))})
+		network := locktest.NewNetwork()
+		a, b, z := w.talking("a", network.Join()), w.talking("b", network.Join()), w.talkingOver("z", &slowChannel{Channel: network.Join(), random: rand.New(rand.NewPCG(1, 1))})
 		one, two, other := a.acquire(slots(2, "pool")), b.acquire(slots(2, "pool")), z.acquire(place("q"))
 		slot := z.begin(lock.Within(w.Context(), other), slots(2, "pool"))
 		blockers := a.begin(lock.Within(w.Context(), one), place("q"))
 		w.sleep(time.Minute)
 
-		ear := air.Join()
+		ear := network.Join()
 		var heard atomic.Int64
 		_, err := ear.Listen(func(m lock.Message) {
 			if m.Probe.Initiator == "probe" {
@@ -141,7 +141,7 @@ func TestProbesArePassedOnOnce(t *testing.T) {
 		})
 		require.NoError(t, err)
 		q := lock.Want{Name: "project//q", Mode: lock.Exclusive}
-		mouth := air.Join()
+		mouth := network.Join()
 		for _, round := range []string{"first", "second"} {
 			require.NoError(t, mouth.Post(lock.Message{Kind: lock.WhoIsInTheWay, Round: round,
 				Probe: lock.Probe{Initiator: "probe", Since: time.Now().Add(time.Hour), Wants: []lock.Want{q}}}))

@@ -21,8 +21,8 @@ func (w *world) talking(id string, c *locktest.Channel) *owner {
 
 func TestInspectShowsHoldersAndWaiters(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewNetwork()
-		a, b, c := w.talking("a", air.Join()), w.talking("b", air.Join()), w.talking("c", air.Join())
+		network := locktest.NewNetwork()
+		a, b, c := w.talking("a", network.Join()), w.talking("b", network.Join()), w.talking("c", network.Join())
 		lease := a.acquire(lock.AcquireOptions{})
 		w.sleep(time.Second)
 		waitB := b.begin(t.Context(), lock.AcquireOptions{LeaseID: "lease b", Backoff: lock.Backoff{MaxRetries: lock.Unlimited}})
@@ -60,11 +60,11 @@ func TestInspectShowsHoldersAndWaiters(t *testing.T) {
 
 func TestInspectShowsSilentOwners(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewNetwork()
-		frozen := air.Join()
+		network := locktest.NewNetwork()
+		frozen := network.Join()
 		frozen.Deaf = true
 		lease := w.talking("frozen", frozen).acquire(lock.AcquireOptions{})
-		holders, _, err := w.talking("b", air.Join()).Inspect(t.Context())
+		holders, _, err := w.talking("b", network.Join()).Inspect(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, []lock.Holder{{Resource: "project", Mode: lock.Exclusive, Strategy: lock.WebLock, OwnerID: "frozen",
 			Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}}}, holders)

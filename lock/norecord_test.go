@@ -41,9 +41,9 @@ func (w *world) besideAnOldRecord(channel lock.Channel) (*owner, lock.Lease) {
 // for its TTL, however often it is busy for a few seconds.
 func TestBusyHolderBesideAnOldRecordKeepsItsLock(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air, busy := locktest.NewNetwork(), new(atomic.Bool)
-		_, lease := w.besideAnOldRecord(busyChannel{air.Join(), busy})
-		waiting := w.withFallback("waiter", air.Join()).begin(t.Context(), patient)
+		network, busy := locktest.NewNetwork(), new(atomic.Bool)
+		_, lease := w.besideAnOldRecord(busyChannel{network.Join(), busy})
+		waiting := w.withFallback("waiter", network.Join()).begin(t.Context(), patient)
 		w.sleep(8 * time.Second)
 		for range 60 {
 			busy.Store(true)
@@ -65,13 +65,13 @@ func TestBusyHolderBesideAnOldRecordKeepsItsLock(t *testing.T) {
 // A holder is silent when a waiter finds it frozen. It answers again before the waiter has the turn to steal.
 func TestHolderThatWakesBeforeTheStealKeepsItsLock(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air, busy := locktest.NewNetwork(), new(atomic.Bool)
-		holder, lease := w.besideAnOldRecord(busyChannel{air.Join(), busy})
+		network, busy := locktest.NewNetwork(), new(atomic.Bool)
+		holder, lease := w.besideAnOldRecord(busyChannel{network.Join(), busy})
 		w.sleep(8 * time.Second)
 		busy.Store(true)
 		turn, err := w.space.Client("another waiter").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project takeover", Mode: lock.Exclusive}}})
 		require.NoError(t, err)
-		waiting := w.withFallback("waiter", air.Join()).begin(t.Context(), patient)
+		waiting := w.withFallback("waiter", network.Join()).begin(t.Context(), patient)
 		w.sleep(3 * time.Second)
 		busy.Store(false)
 		require.NoError(t, turn.Release(t.Context()))
@@ -87,13 +87,13 @@ func TestHolderThatWakesBeforeTheStealKeepsItsLock(t *testing.T) {
 // The holder without a record has a longer TTL than usual. Its lock is stolen only if it is silent for that TTL.
 func TestHolderBesideAnOldRecordKeepsItsLockWithinItsTTL(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air, busy := locktest.NewNetwork(), new(atomic.Bool)
+		network, busy := locktest.NewNetwork(), new(atomic.Bool)
 		gone, _ := w.frozen(time.Second)
 		require.NoError(t, gone.Release(t.Context()))
 		w.records.OnClaim = func(lock.Record) error { return errors.New("the disk is full") }
 		const ttl = 2 * time.Minute
-		lease := w.withFallback("holder", busyChannel{air.Join(), busy}).acquire(lock.AcquireOptions{TTL: ttl, HeartbeatInterval: time.Minute})
-		waiting := w.withFallback("waiter", air.Join()).begin(t.Context(), patient)
+		lease := w.withFallback("holder", busyChannel{network.Join(), busy}).acquire(lock.AcquireOptions{TTL: ttl, HeartbeatInterval: time.Minute})
+		waiting := w.withFallback("waiter", network.Join()).begin(t.Context(), patient)
 		w.sleep(61 * time.Second)
 		busy.Store(true) // it has just renewed its lease
 		begun := time.Since(w.start)

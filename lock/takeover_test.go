@@ -54,11 +54,11 @@ func TestOneOfManyWaitersTakesOver(t *testing.T) {
 	for range 50 {
 		virtual(t, func(t *testing.T, w *world) {
 			w.frozen(5 * time.Second)
-			air := locktest.NewNetwork()
+			network := locktest.NewNetwork()
 			var waiters []*owner
 			var outcomes []<-chan outcome
 			for _, id := range []string{"a", "b", "c", "d"} {
-				o := w.talking(id, air.Join())
+				o := w.talking(id, network.Join())
 				waiters, outcomes = append(waiters, o), append(outcomes, o.begin(t.Context(), patient))
 			}
 			w.sleep(7 * time.Second)
@@ -86,13 +86,13 @@ func TestOneOfManyWaitersTakesOver(t *testing.T) {
 
 func TestHolderThatAnswersIsNotTakenOver(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewNetwork()
-		holder := w.talking("holder", air.Join())
+		network := locktest.NewNetwork()
+		holder := w.talking("holder", network.Join())
 		lease := holder.acquire(lock.AcquireOptions{})
 		// Another client's clock is wrong, or a disk is slow: the record looks expired, but the holder lives.
 		old := lock.Record{Resource: "project", LeaseID: lease.ID, OwnerID: "holder", ExpiresAt: w.start.Add(-time.Hour)}
 		require.NoError(t, w.records.Renew(t.Context(), old))
-		waiting := w.talking("a", air.Join()).begin(t.Context(), patient)
+		waiting := w.talking("a", network.Join()).begin(t.Context(), patient)
 		w.sleep(9 * time.Second)
 		assert.Empty(t, waiting)
 		assert.NoError(t, lease.Err())
@@ -124,8 +124,8 @@ func TestOldRecordDoesNotLetWaitersStealPlaces(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		gone, _ := w.frozen(time.Second)
 		require.NoError(t, gone.Release(t.Context()))
-		air := locktest.NewNetwork()
-		a, b := w.talking("a", air.Join()), w.talking("b", air.Join())
+		network := locktest.NewNetwork()
+		a, b := w.talking("a", network.Join()), w.talking("b", network.Join())
 		place := a.acquire(lock.AcquireOptions{Path: []string{"u1"}})
 		own := b.acquire(lock.AcquireOptions{Path: []string{"u2"}})
 		waiting := b.begin(t.Context(), patient)
@@ -253,11 +253,11 @@ func TestWaiterThatFreezesAfterItsLookStealsNothing(t *testing.T) {
 func TestStealerIsNotTakenOverDuringItsClaim(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.frozen(25 * time.Second)
-		air := locktest.NewNetwork()
-		waiting := w.talking("a", air.Join()).begin(t.Context(), patient)
+		network := locktest.NewNetwork()
+		waiting := w.talking("a", network.Join()).begin(t.Context(), patient)
 		b := w.backend("stealer")
 		b.Records = recordsFunc{Records: w.records, claim: func(context.Context, lock.Record) error { time.Sleep(3 * time.Second); return nil }}
-		stealer := w.configured("stealer", lock.Config{Backends: []lock.Backend{b}, Channel: air.Join()})
+		stealer := w.configured("stealer", lock.Config{Backends: []lock.Backend{b}, Channel: network.Join()})
 		w.sleep(24 * time.Second)
 		got := <-stealer.begin(t.Context(), lock.AcquireOptions{Steal: true})
 		require.NoError(t, got.err)

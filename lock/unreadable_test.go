@@ -68,11 +68,11 @@ func TestRecordThatBecomesUnreadableIsValidForItsTTL(t *testing.T) {
 // A holder that answers keeps its lock although its record cannot be read.
 func TestHolderThatAnswersKeepsLockWithoutRecord(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
-		air := locktest.NewNetwork()
-		holder := w.withFallback("holder", air.Join())
+		network := locktest.NewNetwork()
+		holder := w.withFallback("holder", network.Join())
 		lease := holder.acquire(lock.AcquireOptions{TTL: 10 * time.Minute})
 		wake := w.records.Open()
-		waiting := w.withFallback("a", air.Join()).begin(t.Context(), patient)
+		waiting := w.withFallback("a", network.Join()).begin(t.Context(), patient)
 		w.sleep(5 * time.Minute)
 		require.NoError(t, lease.Err())
 		assert.Empty(t, waiting)
@@ -96,11 +96,11 @@ func TestHolderWithoutRecordKeepsItsLockAfterATakeover(t *testing.T) {
 			} else { // the new holder cannot write, the others can read
 				w.records.OnClaim = func(lock.Record) error { return errors.New("the storage is full") }
 			}
-			air := locktest.NewNetwork()
+			network := locktest.NewNetwork()
 			var waiters []*owner
 			first := make(chan outcome, 4)
 			for _, id := range []string{"a", "b", "c", "d"} {
-				o := w.withFallback(id, air.Join())
+				o := w.withFallback(id, network.Join())
 				waiters = append(waiters, o)
 				c := o.begin(t.Context(), patient)
 				go func() { first <- <-c }()
@@ -198,8 +198,8 @@ func TestWaiterFreezesBeforeItsTakeover(t *testing.T) {
 		w.frozen(5 * time.Second)
 		stealer, err := w.space.Client("frozen stealer").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project takeover", Mode: lock.Exclusive}}})
 		require.NoError(t, err)
-		air := locktest.NewNetwork()
-		waiters := []*owner{w.withFallback("a", air.Join()), w.withFallback("b", air.Join()), w.withFallback("c", air.Join())}
+		network := locktest.NewNetwork()
+		waiters := []*owner{w.withFallback("a", network.Join()), w.withFallback("b", network.Join()), w.withFallback("c", network.Join())}
 		first := make(chan outcome, 3)
 		for _, o := range waiters {
 			c := o.begin(t.Context(), patient)

@@ -25,7 +25,7 @@ func (h *home) vetoing(t *testing.T, name string, veto func(context.Context, str
 	return m.writer(t, name, func(c *autosave.Config) {
 		c.Lock.Path, c.OnHandover = path, veto
 		var err error
-		c.Channel, err = remote.NewChannel(m.document, h.air.Join()).At(path)
+		c.Channel, err = remote.NewChannel(m.document, h.network.Join()).At(path)
 		require.NoError(t, err)
 		c.Store, err = m.store.At(path)
 		require.NoError(t, err)

@@ -25,7 +25,7 @@ type home struct {
 	n       *internet
 	session string
 	space   *locktest.Space
-	air     *autosavetest.Network
+	network *autosavetest.Network
 	disk    *autosavetest.Disk
 	token   func(context.Context) (string, error) // of the user; may be nil
 }
@@ -37,7 +37,7 @@ func (n *internet) home(session string) *home {
 // tab opens a page whose channel reaches the other tabs and the server.
 func (h *home) tab(t *testing.T, name string, change ...func(*autosave.Config)) *writer {
 	m := h.machine(name, autosave.NewLayout(h.disk.Client(), autosavetest.SHA256))
-	return m.writer(t, name, append(change, func(c *autosave.Config) { c.Channel = remote.NewChannel(m.document, h.air.Join()) })...)
+	return m.writer(t, name, append(change, func(c *autosave.Config) { c.Channel = remote.NewChannel(m.document, h.network.Join()) })...)
 }
 
 // machine is what a page uses, with a local history or none.
@@ -116,7 +116,7 @@ func TestHolderOnAnotherMachineKeepsTheLock(t *testing.T) {
 				n := newInternet()
 				h := n.home("A")
 				m := h.machine("a", nil)
-				join := func(c *autosave.Config) { c.Channel = remote.NewChannel(m.document, h.air.Join()) }
+				join := func(c *autosave.Config) { c.Channel = remote.NewChannel(m.document, h.network.Join()) }
 				a := m.writer(t, "a", join, c.change)
 				a.type_("x")
 				sleep(time.Second)
@@ -237,7 +237,7 @@ func TestEndOfAQuestionIsReportedOnce(t *testing.T) {
 		m := h.machine("a", nil)
 		m.writer(t, "a", func(c *autosave.Config) {
 			c.OnHandover = func(context.Context, string) error { time.Sleep(3 * time.Second); return errors.New("in a call") }
-			c.Channel = recorder{remote.NewChannel(m.document, h.air.Join()), func(m autosave.Message) {
+			c.Channel = recorder{remote.NewChannel(m.document, h.network.Join()), func(m autosave.Message) {
 				mu.Lock()
 				defer mu.Unlock()
 				heard = append(heard, m.Kind)

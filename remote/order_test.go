@@ -66,7 +66,7 @@ func (h *home) attended(t *testing.T, path ...string) *attended {
 	var err error
 	a.lease, err = a.manager.Acquire(context.Background(), at(path...))
 	require.NoError(t, err)
-	a.channel, err = remote.NewChannel(d, h.air.Join()).At(path)
+	a.channel, err = remote.NewChannel(d, h.network.Join()).At(path)
 	require.NoError(t, err)
 	a.id, err = d.ID(path)
 	require.NoError(t, err)

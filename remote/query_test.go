@@ -17,14 +17,14 @@ import (
 )
 
 // answering opens a page that shows a document below the project, and answers the other tabs that look who edits.
-func (h *home) answering(t *testing.T, air *locktest.Network, name string, path ...string) *writer {
+func (h *home) answering(t *testing.T, network *locktest.Network, name string, path ...string) *writer {
 	m := h.machine(name, autosave.NewLayout(h.disk.Client(), autosavetest.SHA256))
-	manager, err := lock.NewManager(lock.Config{OwnerID: name, Backends: []lock.Backend{m.document.Backend()}, Channel: air.Join()})
+	manager, err := lock.NewManager(lock.Config{OwnerID: name, Backends: []lock.Backend{m.document.Backend()}, Channel: network.Join()})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = manager.Close(context.Background()) })
 	return m.writer(t, name, func(c *autosave.Config) {
 		c.Lock.Path, c.Locks = path, manager
-		c.Channel, err = remote.NewChannel(m.document, h.air.Join()).At(path)
+		c.Channel, err = remote.NewChannel(m.document, h.network.Join()).At(path)
 		require.NoError(t, err)
 		c.Store, err = m.store.At(path)
 		require.NoError(t, err)
@@ -37,9 +37,9 @@ func TestEditorOfAnotherDocumentElsewhereIsInNobodysWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()
 		far := n.home("A").answering(t, locktest.NewNetwork(), "far", "other")
-		h, air := n.home("B"), locktest.NewNetwork()
-		a := h.answering(t, air, "a", "book", "1")
-		same, around, other := h.answering(t, air, "same", "book", "1"), h.answering(t, air, "around", "book"), h.answering(t, air, "other", "other")
+		h, network := n.home("B"), locktest.NewNetwork()
+		a := h.answering(t, network, "a", "book", "1")
+		same, around, other := h.answering(t, network, "same", "book", "1"), h.answering(t, network, "around", "book"), h.answering(t, network, "other", "other")
 		sleep(time.Second)
 		require.False(t, a.State().ReadOnly)
 		assert.Equal(t, "a", same.State().Holder.OwnerID)

@@ -18,19 +18,19 @@ import (
 type fullBrowser struct {
 	n       *internet
 	space   *locktest.Space
-	air     *locktest.Network
+	network *locktest.Network
 	records *locktest.Records
 }
 
 func newHousehold(n *internet) *fullBrowser {
-	return &fullBrowser{n: n, space: locktest.NewSpace(), air: locktest.NewNetwork(), records: &locktest.Records{}}
+	return &fullBrowser{n: n, space: locktest.NewSpace(), network: locktest.NewNetwork(), records: &locktest.Records{}}
 }
 
 func (h *fullBrowser) open(t *testing.T, session, id string) *tab {
 	b := &browser{net: h.n, session: session}
 	document := remote.NewDocument(remote.Config{Server: b, URL: "https://locks.example/", Document: "project", Name: "tab " + id,
 		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client(id), Records: h.records}})
-	m, err := lock.NewManager(lock.Config{OwnerID: id, Backends: []lock.Backend{document.Backend()}, Channel: h.air.Join()})
+	m, err := lock.NewManager(lock.Config{OwnerID: id, Backends: []lock.Backend{document.Backend()}, Channel: h.network.Join()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, m.Close(context.Background())) })
 	return &tab{Manager: m, t: t, browser: b}

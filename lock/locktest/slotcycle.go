@@ -11,7 +11,7 @@ import (
 
 // testSlotCycle makes a waiter for one of two slots and their holders wait for each other. The one that closes the
 // cycle gets deadlock, but not before both holders wait.
-func testSlotCycle(g *grove) {
+func testSlotCycle(g *treeHarness) {
 	a, b, c := g.owner(), g.owner(), g.owner()
 	pool := lock.AcquireOptions{Path: []string{"pool"}, Slots: 2}
 	one, two, other := g.lease(g.ctx, a, pool), g.lease(g.ctx, b, pool), g.lease(g.ctx, c, at("q"))

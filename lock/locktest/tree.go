@@ -17,7 +17,7 @@ import (
 func RunTree(t *testing.T, open func(t *testing.T) func() lock.Locker) {
 	for _, c := range []struct {
 		name string
-		run  func(*grove)
+		run  func(*treeHarness)
 	}{
 		{"scenarios", testScenarios},
 		{"unordered acquisitions of two tabs deadlock, and one is told", testUnordered},
@@ -33,22 +33,22 @@ func RunTree(t *testing.T, open func(t *testing.T) func() lock.Locker) {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), patience)
 			defer stop()
-			g := &grove{harness: &harness{T: t, ctx: ctx, client: open(t), name: "tree " + lock.NewID()}, air: NewNetwork()}
+			g := &treeHarness{harness: &harness{T: t, ctx: ctx, client: open(t), name: "tree " + lock.NewID()}, network: NewNetwork()}
 			c.run(g)
 			g.clear()
 		})
 	}
 }
 
-// grove is a project with a tree, and the owners that lock places of it.
-type grove struct {
+// treeHarness is a project with a tree, and the owners that lock places of it.
+type treeHarness struct {
 	*harness
-	air    *Network
-	owners []*lock.Manager
+	network *Network
+	owners  []*lock.Manager
 }
 
-func (g *grove) owner() *lock.Manager {
-	m, err := lock.NewManager(lock.Config{Channel: g.air.Join(),
+func (g *treeHarness) owner() *lock.Manager {
+	m, err := lock.NewManager(lock.Config{Channel: g.network.Join(),
 		Backends: []lock.Backend{{Strategy: lock.WebLock, Resource: g.name, Locker: g.client()}}})
 	require.NoError(g, err)
 	g.owners = append(g.owners, m)
@@ -56,7 +56,7 @@ func (g *grove) owner() *lock.Manager {
 }
 
 // clear fails if anything is still locked.
-func (g *grove) clear() {
+func (g *treeHarness) clear() {
 	for _, m := range g.owners {
 		require.NoError(g, m.Close(g.ctx))
 	}
@@ -66,14 +66,14 @@ func (g *grove) clear() {
 	})
 }
 
-func (g *grove) lease(ctx context.Context, m *lock.Manager, o lock.AcquireOptions) lock.Lease {
+func (g *treeHarness) lease(ctx context.Context, m *lock.Manager, o lock.AcquireOptions) lock.Lease {
 	g.Helper()
 	l, err := m.Acquire(ctx, o)
 	require.NoError(g, err)
 	return l
 }
 
-func (g *grove) release(l lock.Lease) {
+func (g *treeHarness) release(l lock.Lease) {
 	g.Helper()
 	require.NoError(g, l.Release(g.ctx))
 }
@@ -85,7 +85,7 @@ type pending struct {
 }
 
 // queued acquires in the background and returns when the acquisition waits or has ended.
-func (g *grove) queued(ctx context.Context, m *lock.Manager, o lock.AcquireOptions) pending {
+func (g *treeHarness) queued(ctx context.Context, m *lock.Manager, o lock.AcquireOptions) pending {
 	g.Helper()
 	p := pending{make(chan lock.Lease, 1), make(chan error, 1)}
 	waits := make(chan struct{}, 10)
@@ -111,7 +111,7 @@ func (g *grove) queued(ctx context.Context, m *lock.Manager, o lock.AcquireOptio
 	return p
 }
 
-func (g *grove) got(p pending) lock.Lease {
+func (g *treeHarness) got(p pending) lock.Lease {
 	g.Helper()
 	select {
 	case l := <-p.lease:
@@ -124,7 +124,7 @@ func (g *grove) got(p pending) lock.Lease {
 	return lock.Lease{}
 }
 
-func (g *grove) stillWaits(p pending) {
+func (g *treeHarness) stillWaits(p pending) {
 	g.Helper()
 	select {
 	case <-p.lease:
@@ -138,7 +138,7 @@ func (g *grove) stillWaits(p pending) {
 func at(path ...string) lock.AcquireOptions { return lock.AcquireOptions{Path: path} }
 
 // testScenarios are scenarios of two places: the first is held, the second is asked for.
-func testScenarios(g *grove) {
+func testScenarios(g *treeHarness) {
 	account := lock.User("u1").Account("a1")
 	for _, c := range []struct {
 		name          string
@@ -172,7 +172,7 @@ func testScenarios(g *grove) {
 	}
 }
 
-func testUnordered(g *grove) {
+func testUnordered(g *treeHarness) {
 	a, b := g.owner(), g.owner()
 	account := lock.User("u1").Account("a1")
 	a1 := g.lease(g.ctx, a, at(account.Resource("r1")...))
@@ -199,7 +199,7 @@ func testUnordered(g *grove) {
 	g.stillWaits(left)
 }
 
-func testOrdered(g *grove) {
+func testOrdered(g *treeHarness) {
 	account := lock.User("u1").Account("a1")
 	done := make(chan error, 2)
 	for _, ids := range [][]string{{"r1", "r2"}, {"r2", "r1"}} {
@@ -236,7 +236,7 @@ func Places() (all [][]string) {
 
 // testMatrix asks for every place while another one is held. The oracle does not know places: it compares the names,
 // and an exclusive one on either side conflicts.
-func testMatrix(g *grove) {
+func testMatrix(g *treeHarness) {
 	keys := func(path []string) map[string]bool {
 		exclusive := make(map[string]bool)
 		for i := range path {
@@ -271,7 +271,7 @@ func testMatrix(g *grove) {
 	assert.Equal(g, 54, blocked)
 }
 
-func testAllOrNothing(g *grove) {
+func testAllOrNothing(g *treeHarness) {
 	a, b, c := g.owner(), g.owner(), g.owner()
 	held := g.lease(g.ctx, a, at("u1", "a1", "r2"))
 	both := lock.AcquireOptions{Paths: [][]string{{"u1", "a1", "r2"}, {"u1", "a1", "r1"}}}
@@ -292,7 +292,7 @@ func testAllOrNothing(g *grove) {
 	g.release(l)
 }
 
-func testSlots(g *grove) {
+func testSlots(g *treeHarness) {
 	o := lock.AcquireOptions{Path: []string{"pool"}, Slots: 3}
 	var held []lock.Lease
 	for i := range 3 {
@@ -328,7 +328,7 @@ func testSlots(g *grove) {
 	g.release(g.lease(g.ctx, g.owner(), try))
 }
 
-func testSlotsAndWhole(g *grove) {
+func testSlotsAndWhole(g *treeHarness) {
 	for _, path := range [][]string{nil, {"pool"}} {
 		a, b, c := g.owner(), g.owner(), g.owner()
 		one := g.lease(g.ctx, a, lock.AcquireOptions{Path: path, Slots: 2})
@@ -342,7 +342,7 @@ func testSlotsAndWhole(g *grove) {
 	}
 }
 
-func testNested(g *grove) {
+func testNested(g *treeHarness) {
 	a, b := g.owner(), g.owner()
 	account := lock.User("u1").Account("a1")
 	outer := g.lease(g.ctx, a, at(account...))
@@ -367,7 +367,7 @@ func testNested(g *grove) {
 	g.release(g.lease(g.ctx, b, at(account...)))
 }
 
-func testStealPlace(g *grove) {
+func testStealPlace(g *treeHarness) {
 	a, b := g.owner(), g.owner()
 	below := g.lease(g.ctx, a, at("u1", "a1"))
 	beside := g.lease(g.ctx, a, at("u2"))

@@ -9,22 +9,22 @@ import (
 
 // inbox delivers messages to a tab one after the other. A frozen tab gets them when it resumes.
 type inbox struct {
-	tab     *tab
-	letters chan func()
+	tab        *tab
+	deliveries chan func()
 }
 
-const maxLetters = 1 << 14
+const maxDeliveries = 1 << 14
 
 func newInbox(t *tab) *inbox {
-	i := &inbox{tab: t, letters: make(chan func(), maxLetters)}
+	i := &inbox{tab: t, deliveries: make(chan func(), maxDeliveries)}
 	go i.deliver()
 	return i
 }
 
 // put posts a message to the tab. It never blocks.
-func (i *inbox) put(letter func()) {
+func (i *inbox) put(deliver func()) {
 	select {
-	case i.letters <- letter:
+	case i.deliveries <- deliver:
 	default:
 		i.tab.w.found("simulation", "the inbox of %s is full", i.tab.name)
 	}
@@ -33,32 +33,34 @@ func (i *inbox) put(letter func()) {
 func (i *inbox) deliver() {
 	for {
 		select {
-		case letter := <-i.letters:
+		case deliver := <-i.deliveries:
 			time.Sleep(i.tab.dice.between(5*time.Microsecond, 500*time.Microsecond))
 			if i.tab.awake() != nil {
 				return
 			}
-			letter()
+			deliver()
 		case <-i.tab.dead:
 			return
 		}
 	}
 }
 
-// air carries messages of one kind between the tabs of an origin, like a BroadcastChannel: each tab gets another
+// broadcast carries messages of one kind between the tabs of an origin, like a BroadcastChannel: each tab gets another
 // tab's messages in order.
-type air[M any] struct {
-	mu   sync.Mutex
-	ears map[*tab]map[int]func(M)
-	last int
+type broadcast[M any] struct {
+	mu        sync.Mutex
+	listeners map[*tab]map[int]func(M)
+	last      int
 }
 
-func newAir[M any]() *air[M] { return &air[M]{ears: make(map[*tab]map[int]func(M))} }
+func newBroadcast[M any]() *broadcast[M] {
+	return &broadcast[M]{listeners: make(map[*tab]map[int]func(M))}
+}
 
 // channel is a tab's connection to the others: the [lock.Channel] and the [autosave.Channel].
 type channel[M any] struct {
-	air *air[M]
-	tab *tab
+	broadcast *broadcast[M]
+	tab       *tab
 }
 
 // Post sends a message to all other tabs of the origin.
@@ -67,35 +69,35 @@ func (c *channel[M]) Post(m M) error {
 		return err
 	}
 	for _, other := range c.tab.at.others(c.tab) {
-		other.inbox.put(func() { c.air.tell(other, m) })
+		other.inbox.put(func() { c.broadcast.tell(other, m) })
 	}
 	return nil
 }
 
 // Listen calls handle with each message from others until stop is called.
 func (c *channel[M]) Listen(handle func(M)) (stop func(), err error) {
-	a := c.air
+	a := c.broadcast
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.ears[c.tab] == nil {
-		a.ears[c.tab] = make(map[int]func(M))
+	if a.listeners[c.tab] == nil {
+		a.listeners[c.tab] = make(map[int]func(M))
 	}
 	a.last++
 	id := a.last
-	a.ears[c.tab][id] = handle
+	a.listeners[c.tab][id] = handle
 	return func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		delete(a.ears[c.tab], id)
+		delete(a.listeners[c.tab], id)
 	}, nil
 }
 
-func (a *air[M]) tell(t *tab, m M) {
+func (a *broadcast[M]) tell(t *tab, m M) {
 	a.mu.Lock()
-	ids := slices.Sorted(maps.Keys(a.ears[t]))
+	ids := slices.Sorted(maps.Keys(a.listeners[t]))
 	var told []func(M)
 	for _, id := range ids {
-		told = append(told, a.ears[t][id])
+		told = append(told, a.listeners[t][id])
 	}
 	a.mu.Unlock()
 	for _, handle := range told {

@@ -15,20 +15,20 @@ import (
 
 // origin contains what the tabs of one origin in one browser share: the browser's locks, files and channel.
 type origin struct {
-	w       *world
-	name    string
-	url     string
-	browser *browser
-	clock   *machineClock
-	locks   *locktest.Space // Web Locks
-	files   *locktest.Space // the lock over a file
-	records *leaseTable
-	bare    bool // without files
-	faults  *storageFaults
-	air     *air[lock.Message]
-	letters *air[autosave.Message]
-	disk    *autosavetest.Disk         // the files of AutoSave
-	shelf   *autosavetest.DraftStorage // the drafts
+	w            *world
+	name         string
+	url          string
+	browser      *browser
+	clock        *machineClock
+	locks        *locktest.Space // Web Locks
+	files        *locktest.Space // the lock over a file
+	records      *leaseTable
+	bare         bool // without files
+	faults       *storageFaults
+	lockMessages *broadcast[lock.Message]
+	editMessages *broadcast[autosave.Message]
+	disk         *autosavetest.Disk         // the files of AutoSave
+	shelf        *autosavetest.DraftStorage // the drafts
 
 	mu    sync.Mutex
 	tabs  []*tab
@@ -38,7 +38,7 @@ type origin struct {
 
 func newOrigin(w *world, name, url string, b *browser, clock *machineClock) *origin {
 	return &origin{w: w, name: name, url: url, browser: b, clock: clock, locks: locktest.NewSpace(), files: locktest.NewSpace(),
-		records: &leaseTable{}, air: newAir[lock.Message](), letters: newAir[autosave.Message](),
+		records: &leaseTable{}, lockMessages: newBroadcast[lock.Message](), editMessages: newBroadcast[autosave.Message](),
 		disk: autosavetest.NewDisk(), shelf: autosavetest.NewDraftStorage(), faults: &storageFaults{dice: w.dice(name + " storage")}}
 }
 

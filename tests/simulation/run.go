@@ -101,7 +101,7 @@ func (r *run) open(at *origin) {
 		backend = document.Backend()
 	}
 	m, err := lock.NewManager(lock.Config{OwnerID: t.name, OwnerName: t.name, Clock: t,
-		Channel: &channel[lock.Message]{at.air, t}, Backends: []lock.Backend{backend}})
+		Channel: &channel[lock.Message]{at.lockMessages, t}, Backends: []lock.Backend{backend}})
 	if err != nil {
 		r.w.found("simulation", "no manager: %v", err)
 		return
@@ -123,11 +123,11 @@ func (r *run) open(at *origin) {
 // edit opens an editor in a tab.
 func (r *run) edit(t *tab, m *lock.Manager, document *remote.Document, domain string) {
 	var store autosave.Store = autosave.NewLayout(files(t), autosavetest.SHA256)
-	var letters autosave.Channel = &channel[autosave.Message]{t.at.letters, t}
+	var edits autosave.Channel = &channel[autosave.Message]{t.at.editMessages, t}
 	if document != nil {
-		store, letters = remote.NewContents(document, store, autosavetest.SHA256), remote.NewChannel(document, letters)
+		store, edits = remote.NewContents(document, store, autosavetest.SHA256), remote.NewChannel(document, edits)
 	}
-	e := &editor{run: r, tab: t, dice: r.w.dice(t.name + ".editor"), m: m, remote: document != nil, domain: domain, channel: letters, desk: t.at.shelf.PageDrafts(nil)}
+	e := &editor{run: r, tab: t, dice: r.w.dice(t.name + ".editor"), m: m, remote: document != nil, domain: domain, channel: edits, desk: t.at.shelf.PageDrafts(nil)}
 	t.end = e.desk.End
 	r.programs.Go(func() {
 		if err := e.open(store); err != nil {
