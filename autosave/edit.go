@@ -9,26 +9,6 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// background runs f for the present term: its context ends with the term. step runs a function on the owner's goroutine
-// unless the term is over.
-func (s *Saver) background(f func(ctx context.Context, step func(func()) bool)) {
-	ctx, stop := context.WithCancel(s.life)
-	term := s.term
-	s.stop = stop
-	s.work.Go(func() {
-		defer stop()
-		f(ctx, func(what func()) bool {
-			current := false
-			s.do(func() {
-				if current = s.term == term; current {
-					what()
-				}
-			})
-			return current
-		})
-	})
-}
-
 // begin finds out whether this page may write. It does not wait for another editor, only for the release of its own last lease.
 func (s *Saver) begin() {
 	s.enter(starting)
@@ -103,13 +83,6 @@ func (s *Saver) lineUp(pause time.Duration) {
 			_ = wait.For(ctx, next())
 		}
 	})
-}
-
-// giveBack releases a lease that is no longer needed.
-func giveBack(l lock.Lease) {
-	ctx, stop := context.WithTimeout(context.Background(), 2*answerLimit)
-	defer stop()
-	_ = l.Release(ctx)
 }
 
 // refused releases a lease whose token the store refused because it knows a later one. There are two causes. Another page may
@@ -209,12 +182,6 @@ func (s *Saver) lost() {
 		err = &lock.Error{Code: lock.CodeLost, Operation: lock.OpRenew, Resource: s.lease.Resource, Detail: "the lease was released"}
 	}
 	s.readonly(reason, err)
-}
-
-// release releases the last lease, if it has not ended, without waiting for the result.
-func (s *Saver) release() {
-	lease := s.lease
-	s.work.Go(func() { giveBack(lease) })
 }
 
 // readonly makes this page a viewer and notifies it, with the text that it could not save.

@@ -157,13 +157,6 @@ func (s *Saver) verify() {
 	})
 }
 
-func renew(ctx context.Context, lease lock.Lease) error {
-	ctx, stop := context.WithTimeout(ctx, answerLimit)
-	defer stop()
-	_, err := lease.Renew(ctx)
-	return err
-}
-
 // mayGoOn reports whether the page still has its lease, after a renewal that ended with err. If not, the page becomes a
 // viewer, or acquires the lock anew.
 func (s *Saver) mayGoOn(lease lock.Lease, err error) bool {

@@ -76,7 +76,7 @@ func (q *messageQueue) take() []Message {
 func (s *Saver) hear(m Message) {
 	if related(m.Document, s.reach()) {
 		s.mail.put(m)
-		s.rouse()
+		s.wakeOwner()
 	}
 }
 
@@ -86,14 +86,6 @@ func (s *Saver) reach() string {
 		return lease.Excludes()
 	}
 	return s.config.document()
-}
-
-// rouse wakes the goroutine that owns the state.
-func (s *Saver) rouse() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
 }
 
 func (s *Saver) post(m Message) {

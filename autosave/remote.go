@@ -56,7 +56,7 @@ func (c *Config) where(state State) State {
 // watch notifies the page each time the other machine is lost or found.
 func (s *Saver) watch() {
 	if d := s.config.remoteStore(); d != nil {
-		context.AfterFunc(s.life, d.Watch(s.rouse))
+		context.AfterFunc(s.life, d.Watch(s.wakeOwner))
 	}
 }
 

@@ -3,7 +3,6 @@ package autosave
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/inorder"
@@ -37,16 +36,8 @@ type Saver struct {
 	handing *handing
 	asking  *ask
 
-	// The goroutine run, and the goroutines that work for it.
-	inbox chan func()
-	wake  chan struct{} // capacity 1
 	mail  messageQueue
 	reads chan struct{} // capacity: the calls that may read at once
-	timer *time.Timer
-	work  sync.WaitGroup
-	life  context.Context
-	end   context.CancelFunc
-	gone  chan struct{} // closed when run has ended
 	final State         // read after gone is closed
 
 	disposed   chan struct{} // closed when the Dispose that ends this page has its result
@@ -94,10 +85,10 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 
 // newSaver returns a read-only Saver whose listener is called, and that does nothing else yet.
 func newSaver(c Config) *Saver {
-	s := &Saver{config: c, events: events{queue: inorder.New(), listener: c.Listener, shown: shown{phase: PhaseIdle}}, changes: changes{began: time.Now().Add(-1)}, adopted: newAdoptions(), wake: make(chan struct{}, 1),
-		inbox: make(chan func()), reads: make(chan struct{}, readsAtOnce), gone: make(chan struct{}), disposed: make(chan struct{}), tenure: tenure{verdict: make(chan struct{}), stop: func() {}},
-		timer: time.NewTimer(time.Hour), retries: retries{backoff: c.Retry, next: c.Retry.Delays()}}
-	s.life, s.end = context.WithCancel(context.Background())
+	s := &Saver{config: c, events: events{queue: inorder.New(), listener: c.Listener, shown: shown{phase: PhaseIdle}}, changes: changes{began: time.Now().Add(-1)}, adopted: newAdoptions(),
+		reads: make(chan struct{}, readsAtOnce), disposed: make(chan struct{}), tenure: tenure{verdict: make(chan struct{}), stop: func() {}},
+		retries: retries{backoff: c.Retry, next: c.Retry.Delays()}}
+	s.loop.open()
 	go s.events.queue.Run()
 	if s.drafts.lineage = c.Lineage; c.Shown != "" {
 		s.newest = &Generation{ID: c.Shown}
@@ -129,7 +120,7 @@ func (s *Saver) awaitStart(ctx context.Context) error {
 // MarkDirty reports a change. It may be called at every keystroke: it neither allocates nor waits.
 func (s *Saver) MarkDirty() {
 	if s.changes.mark() {
-		s.rouse()
+		s.wakeOwner()
 	}
 }
 
@@ -157,18 +148,6 @@ func (s *Saver) State() State {
 // Told returns when the listener has handled all events so far, or with the cause when ctx ends. The listener must not
 // call it.
 func (s *Saver) Told(ctx context.Context) error { return inorder.Flush(ctx, s.events.queue.Mark()) }
-
-// do runs f on the goroutine that owns the state and waits for it. It reports whether f has run.
-func (s *Saver) do(f func()) bool {
-	done := make(chan struct{})
-	select {
-	case s.inbox <- func() { defer close(done); f() }:
-		<-done
-		return true
-	case <-s.gone:
-		return false
-	}
-}
 
 // run owns the state. After each message or timer, advance begins everything that is due.
 func (s *Saver) run() {

@@ -24,6 +24,7 @@ const (
 // tenure knows the role of this page, and the lease under which it has the role. The goroutine that owns the state of the Saver changes
 // it. Other goroutines may read only the atomic fields.
 type tenure struct {
+	loop
 	role      role
 	term      int64 // rises with every change of role: work of an earlier term is void
 	readOnly  atomic.Bool
@@ -67,4 +68,44 @@ func (t *tenure) idles() bool {
 func (t *tenure) settle() {
 	close(t.verdict)
 	t.verdict = make(chan struct{})
+}
+
+// background runs f for the present term: its context ends with the term. step runs a function on the owner's goroutine
+// unless the term is over.
+func (t *tenure) background(f func(ctx context.Context, step func(func()) bool)) {
+	ctx, stop := context.WithCancel(t.life)
+	term := t.term
+	t.stop = stop
+	t.work.Go(func() {
+		defer stop()
+		f(ctx, func(what func()) bool {
+			current := false
+			t.do(func() {
+				if current = t.term == term; current {
+					what()
+				}
+			})
+			return current
+		})
+	})
+}
+
+// release releases the last lease, if it has not ended, without waiting for the result.
+func (t *tenure) release() {
+	lease := t.lease
+	t.work.Go(func() { giveBack(lease) })
+}
+
+// giveBack releases a lease that is no longer needed.
+func giveBack(l lock.Lease) {
+	ctx, stop := context.WithTimeout(context.Background(), 2*answerLimit)
+	defer stop()
+	_ = l.Release(ctx)
+}
+
+func renew(ctx context.Context, lease lock.Lease) error {
+	ctx, stop := context.WithTimeout(ctx, answerLimit)
+	defer stop()
+	_, err := lease.Renew(ctx)
+	return err
 }
