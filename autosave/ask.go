@@ -188,18 +188,6 @@ func (s *Saver) tryFree(ctx context.Context, a *ask) (done bool, err error) {
 	return !errors.Is(err, ErrReadOnly) || errors.Is(err, context.DeadlineExceeded), err
 }
 
-// await waits until it is known which page edits.
-func (s *Saver) await(ctx context.Context, verdict chan struct{}) error {
-	select {
-	case <-verdict:
-		return nil
-	case <-ctx.Done():
-		return &Error{Code: CodeAborted, Detail: "the caller gave up", Err: context.Cause(ctx)}
-	case <-s.gone:
-		return s.over()
-	}
-}
-
 func (s *Saver) negotiate(ctx context.Context, a *ask, verdict chan struct{}) error {
 	timer := time.NewTimer(a.grace)
 	defer timer.Stop()

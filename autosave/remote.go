@@ -54,7 +54,7 @@ func (c *Config) where(state State) State {
 }
 
 // watch notifies the page each time the other machine is lost or found.
-func (s *Saver) watch() {
+func (s *status) watch() {
 	if d := s.config.remoteStore(); d != nil {
 		context.AfterFunc(s.life, d.Watch(s.wakeOwner))
 	}
@@ -62,7 +62,7 @@ func (s *Saver) watch() {
 
 // preview shows the page the local copy of a document that cannot be loaded. A page that shows a text, or into which
 // something was typed, keeps that text.
-func (s *Saver) preview(ctx context.Context, reason lock.ReadonlyReason, step func(func()) bool) {
+func (s *status) preview(ctx context.Context, reason lock.ReadonlyReason, step func(func()) bool) {
 	if reason != lock.ReasonAcquireFailed || !s.config.offline() {
 		return
 	}

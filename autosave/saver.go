@@ -14,24 +14,10 @@ import (
 //
 // One goroutine, run, owns all mutable state. Slow work runs on other goroutines and returns its results through do.
 type Saver struct {
-	// The state is divided into types by subject. The methods of a type need its own state only. The methods of the Saver combine the
-	// types: a message, the end of a lease or the outcome of a write changes the role of the page, and the role decides about the text.
-
-	config  Config // not changed after New
-	events  events
-	changes changes // methods for any goroutine
+	status
 	adopted *adoptions
 
-	// Used by run alone. Nearly every step depends on the role, so tenure is embedded.
-	tenure
-	saves   saves
-	retries retries
-	drafts  draftState
-	newest  *Generation // the last generation that this page has written or loaded
-	success time.Time   // of the last write
-
 	// The other pages; used by run alone.
-	holder  *lock.Holder  // the page that edits, as far as this page knows
 	unnamed chan struct{} // closed when the new editor announces itself; nil once the page knows
 	handing *handing
 	asking  *ask
@@ -85,10 +71,12 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 
 // newSaver returns a read-only Saver whose listener is called, and that does nothing else yet.
 func newSaver(c Config) *Saver {
-	s := &Saver{config: c, events: events{queue: inorder.New(), listener: c.Listener, shown: shown{phase: PhaseIdle}}, changes: changes{began: time.Now().Add(-1)}, adopted: newAdoptions(),
-		reads: make(chan struct{}, readsAtOnce), disposed: make(chan struct{}), tenure: tenure{verdict: make(chan struct{}), stop: func() {}},
-		retries: retries{backoff: c.Retry, next: c.Retry.Delays()}}
+	s := &Saver{adopted: newAdoptions(), reads: make(chan struct{}, readsAtOnce), disposed: make(chan struct{})}
 	s.loop.open()
+	s.verdict, s.stop = make(chan struct{}), func() {}
+	s.config, s.changes.began = c, time.Now().Add(-1)
+	s.events = events{queue: inorder.New(), listener: c.Listener, shown: shown{phase: PhaseIdle}}
+	s.retries = retries{backoff: c.Retry, next: c.Retry.Delays()}
 	go s.events.queue.Run()
 	if s.drafts.lineage = c.Lineage; c.Shown != "" {
 		s.newest = &Generation{ID: c.Shown}
@@ -219,61 +207,6 @@ func (s *Saver) due() (time.Time, bool) {
 	return s.changes.due(s.config.Debounce, s.config.Idle), true
 }
 
-func (s *Saver) phase() Phase {
-	switch {
-	case s.saves.writing != nil && s.saves.writing.phase != "" && s.writes():
-		return s.saves.writing.phase
-	case s.role == starting:
-		return PhaseAwaitingLock
-	case s.role == loading && s.retries.failures > 0:
-		return PhaseError
-	case s.role == loading:
-		return PhaseAwaitingLock
-	case s.role != editing:
-		return PhaseReadonly
-	case s.retries.failures > 0:
-		return PhaseError
-	case s.changes.dirty() || s.saves.urgent:
-		return PhaseDebouncing
-	}
-	return PhaseIdle
-}
-
-func (s *Saver) state() State {
-	state := s.config.where(State{Phase: s.phase(), ReadOnly: s.role != editing, LastSuccess: s.success, LastErr: s.retries.lastErr, RetryCount: s.retries.failures,
-		Drafts: len(s.drafts.waiting)})
-	dirty := s.changes.dirty()
-	switch {
-	case !s.writes() && s.drafts.unsaved.text != nil:
-		state.PendingBytes = max(1, int64(len(s.drafts.unsaved.text)))
-	case dirty || s.saves.saving():
-		state.PendingBytes = max(1, s.saves.size)
-	}
-	if s.saves.saving() && dirty {
-		state.QueuedGeneration = s.saves.epoch + 1
-	}
-	if !s.writes() {
-		state.Holder = s.holder
-	}
-	return state
-}
-
-// emitPhase emits the phase, whether this page may edit, and whether the server answers, if one of them has changed.
-func (s *Saver) emitPhase(p Phase) {
-	now := shown{p, s.role != editing, s.config.offline()}
-	if s.events.shown == now {
-		return
-	}
-	s.events.shown = now
-	s.events.tell(Event{Type: EventPhase, State: s.state()})
-}
-
-func (s *Saver) emit(e Event) {
-	s.emitPhase(s.phase())
-	e.State = s.state()
-	s.events.tell(e)
-}
-
 // leave begins to give the lock away. A restore that has not begun is refused: the page's own text is handed over.
 func (s *Saver) leave() {
 	s.enter(leaving)
@@ -282,17 +215,4 @@ func (s *Saver) leave() {
 			s.saves.settleRestore(s.saves.restores[i], s.refusal())
 		}
 	}
-}
-
-// unanswered records that it is not known yet whether this page may edit.
-func (s *Saver) unanswered() {
-	switch {
-	case s.role != starting && s.role != loading:
-		return
-	case s.role == loading:
-		s.retries.lastErr = &Error{Code: CodeReadFailed, Detail: theStore + " does not answer; this page is read-only until it does"}
-	default:
-		s.retries.lastErr = &lock.Error{Code: lock.CodeTimeout, Operation: lock.OpAcquire, Detail: "the lock does not answer; this page is read-only until it does"}
-	}
-	s.events.tell(Event{Type: EventPhase, State: s.state()})
 }

@@ -232,14 +232,6 @@ func (s *Saver) generation(ctx context.Context, ask func(result chan outcome)) (
 	}
 }
 
-// over returns the reason why this page can do nothing any more.
-func (s *Saver) over() error {
-	if s.config.Disabled {
-		return ErrDisabled
-	}
-	return ErrDisposed
-}
-
 func (s *Saver) queue(as role, result chan outcome) {
 	dirty := s.changes.dirty()
 	switch {
@@ -253,13 +245,4 @@ func (s *Saver) queue(as role, result chan outcome) {
 		s.saves.urgent = true
 		s.saves.waiters = append(s.saves.waiters, waiter{s.saves.epoch + 1, result})
 	}
-}
-
-// refusal returns the reason why this page may not write.
-func (s *Saver) refusal() error {
-	code := CodeReadOnly
-	if errors.Is(s.retries.lastErr, lock.ErrNotAllowed) {
-		code = lock.CodeNotAllowed
-	}
-	return &Error{Code: code, Detail: "this page may not save now; its changes are kept and offered again", Err: s.retries.lastErr}
 }
