@@ -46,24 +46,6 @@ func answered(ctx context.Context, code Code, what string, call func(context.Con
 	}
 }
 
-// reading gives a call that reads its deadline and waits for its turn, which lasts until end is called. A page that
-// asks again and again without waiting for answers must not keep its own saves from the storage.
-func (s *Saver) reading(ctx context.Context) (_ context.Context, end func(), err error) {
-	if s.config.Disabled {
-		return ctx, func() {}, ErrDisabled
-	}
-	ctx, stop := bounded(ctx)
-	select {
-	case s.reads <- struct{}{}:
-		return ctx, func() { <-s.reads; stop() }, nil
-	case <-ctx.Done():
-		if err = context.Cause(ctx); errors.Is(err, context.DeadlineExceeded) {
-			err = &Error{Code: CodeReadFailed, Detail: "this page has asked for more than the storage can read in time; wait for an answer before you ask again", Err: err}
-		}
-		return ctx, stop, err
-	}
-}
-
 // History returns all generations, the current one first. The error is that of [Store.List].
 func (s *Saver) History(ctx context.Context) ([]Generation, error) {
 	ctx, end, err := s.reading(ctx)

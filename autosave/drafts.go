@@ -1,112 +1,201 @@
 package autosave
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
-
-	"github.com/holdfast-dev/holdfast/lock"
 )
+
+// drafter makes a draft of the text that this page cannot save, and follows the decisions about the drafts of all pages. Its methods that
+// take a context may be called from any goroutine.
+type drafter struct {
+	status
+	adopted *adoptions
+	reads   chan struct{} // capacity: the calls that may read at once
+}
 
 // sealed records that the page's text was stored as a draft, unless the content contains it by now. The number of the
 // text says whether the page still shows it.
-func (s *Saver) sealed(d Draft, text int64, content *Generation) {
+func (dr *drafter) sealed(d Draft, text int64, content *Generation) {
 	if content != nil && content.contains(d) {
 		return
 	}
-	s.drafts.sealed(d, text, s.changes.count())
-	s.emit(Event{Type: EventDraft, Draft: &d})
+	dr.drafts.sealed(d, text, dr.changes.count())
+	dr.emit(Event{Type: EventDraft, Draft: &d})
+}
+
+// saved records a generation that this page has written.
+func (dr *drafter) saved(w *write, g Generation) {
+	dr.newest, dr.success = &g, dr.config.Clock.Now().Wall
+	if w.restores == nil {
+		dr.drafts.lineage = cmp.Or(g.Draft, dr.drafts.lineage)
+	}
+	dr.contained(g)
+	dr.emit(Event{Type: EventSaved, Generation: &g})
+}
+
+// loadedOwn records that load has stored this page's own text.
+func (dr *drafter) loadedOwn(found loaded) {
+	if d := found.unsaved.draft; d != nil && dr.drafts.unsaved.draft != d {
+		dr.sealed(*d, dr.drafts.text, found.newest)
+	}
+	if found.unsaved.marked > dr.drafts.unsaved.marked {
+		dr.drafts.unsaved = found.unsaved
+	}
+	if g := found.own; g != nil {
+		if dr.changes.count() == found.marked {
+			dr.changes.forget()
+		}
+		dr.saved(&write{}, *g)
+	}
+	if d := dr.drafts.unsaved.draft; d != nil && found.settled && !slices.ContainsFunc(found.waiting, func(w Draft) bool { return w.ID == d.ID }) {
+		dr.drafts.unsaved = unsaved{marked: dr.drafts.unsaved.marked} // it was merged, or it is the content
+	}
+}
+
+// clean corrects the assumption that the changes of w are not saved. The assumption was made when the role changed
+// during the write. A page that has typed since keeps the text that it could not save.
+func (dr *drafter) clean(w *write) {
+	dr.changes.forgetKept(w.since)
+	if dr.changes.count() != w.marks {
+		dr.changes.keep(dr.changes.now())
+	} else {
+		dr.drafts.unsaved = unsaved{marked: w.marks} // keepLoss may still run
+	}
 }
 
 // tellDrafts emits events for drafts that were found, and for conflicts.
-func (s *Saver) tellDrafts(fresh []Draft, sides []Conflict) {
+func (dr *drafter) tellDrafts(fresh []Draft, sides []Conflict) {
 	for _, d := range fresh {
-		s.emit(Event{Type: EventDraft, Draft: &d})
+		dr.emit(Event{Type: EventDraft, Draft: &d})
 	}
 	for _, c := range sides {
-		s.emit(Event{Type: EventConflict, Conflict: &c})
+		dr.emit(Event{Type: EventConflict, Conflict: &c})
 	}
 }
 
 // contained forgets the drafts that a generation contains. If this page sealed one of them before it went on, that
 // draft is removed.
-func (s *Saver) contained(g Generation) {
-	if d := s.drafts.contained(g); d != nil {
-		s.work.Go(func() {
-			ctx, stop := context.WithTimeout(s.life, answerLimit)
+func (dr *drafter) contained(g Generation) {
+	if d := dr.drafts.contained(g); d != nil {
+		dr.work.Go(func() {
+			ctx, stop := context.WithTimeout(dr.life, answerLimit)
 			defer stop()
-			_ = s.config.Drafts.Remove(ctx, d.ID, g.Number) // if this fails, the next editor removes it
+			_ = dr.config.Drafts.Remove(ctx, d.ID, g.Number) // if this fails, the next editor removes it
 		})
 	}
 }
 
-// lossCause returns the reason why a page that becomes read-only cannot save.
-func (s *Saver) lossCause(err error) Cause {
-	if s.config.offline() || s.lease.Strategy == lock.Remote && errors.Is(err, lock.ErrStale) {
-		return CauseOffline
+// resolved forgets a draft after a decision. A page that still shows the text, with nothing typed since, does not make
+// a draft of it again. It loads the content before it edits.
+func (dr *drafter) resolved(id string, number int64) {
+	g := Generation{Draft: id, Number: number}
+	own, marks := dr.drafts.contained(g), dr.changes.count()
+	if own != nil && dr.role == viewing && marks == dr.drafts.unsaved.marked {
+		dr.changes.forget()
+		dr.newest = nil
 	}
-	return CauseLockLost
+	dr.events.tell(Event{Type: EventPhase, State: dr.state(), Generation: &g})
+	if own == nil || own.Number < number || marks == dr.drafts.ownMarks { // otherwise more was typed
+		dr.reconsider()
+	}
 }
 
 // recount finds out which drafts still wait for a decision, because another page may have decided about some.
-func (s *Saver) recount() {
-	s.drafts.news++ // for a list or a load that is under way
-	if len(s.drafts.waiting) == 0 && s.drafts.own == nil {
+func (dr *drafter) recount() {
+	dr.drafts.news++ // for a list or a load that is under way
+	if len(dr.drafts.waiting) == 0 && dr.drafts.own == nil {
 		return
 	}
-	s.work.Go(func() {
-		ctx, stop := context.WithTimeout(s.life, answerLimit)
+	dr.work.Go(func() {
+		ctx, stop := context.WithTimeout(dr.life, answerLimit)
 		defer stop()
-		all, _ := s.config.list(ctx)
-		s.do(func() { s.savedElsewhere(all) })
-		_, _ = s.Drafts(ctx) // a user who asks for them gets the error
+		all, _ := dr.config.list(ctx)
+		dr.do(func() { dr.savedElsewhere(all) })
+		_, _ = dr.waitingDrafts(ctx) // a user who asks for them gets the error
 	})
 }
 
 // savedElsewhere records that another page has saved the text that this page shows, as it was when it became a draft. This page does not make
 // that draft again. If the text was merged, this page shows another text than the content.
-func (s *Saver) savedElsewhere(all []Generation) {
+func (dr *drafter) savedElsewhere(all []Generation) {
 	for _, g := range all {
-		if d := s.drafts.own; d != nil && s.role == viewing && g.Draft == d.ID && g.Number >= d.Number {
-			w := write{since: s.changes.since.Load(), marks: s.drafts.ownMarks}
-			s.clean(&w)
-			s.saved(&w, g)
+		if d := dr.drafts.own; d != nil && dr.role == viewing && g.Draft == d.ID && g.Number >= d.Number {
+			w := write{since: dr.changes.since.Load(), marks: dr.drafts.ownMarks}
+			dr.clean(&w)
+			dr.saved(&w, g)
 		} else if d != nil && g.contains(*d) {
-			s.resolved(d.ID, g.Number)
+			dr.resolved(d.ID, g.Number)
 		}
-		for _, d := range s.drafts.waiting {
+		for _, d := range dr.drafts.waiting {
 			if g.contains(d) {
-				s.resolved(d.ID, g.Number)
+				dr.resolved(d.ID, g.Number)
 			}
 		}
 	}
 }
 
-// Drafts returns the drafts of this document that wait for a decision, the newest first.
-// Errors match ErrReadFailed or ErrDisabled.
-func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) {
-	if s.config.Disabled {
+// removeDraft removes a draft after a decision. It fails with ErrNotFound if the user discards a draft that this page makes the content.
+func (dr *drafter) removeDraft(ctx context.Context, d Draft, as Resolution) error {
+	remove := func(how func(context.Context, Draft) error) error {
+		if err := how(ctx, d); err != nil {
+			return asError(err, CodeWriteFailed, "the draft could not be removed")
+		}
+		return nil
+	}
+	if as != AsDiscard {
+		return remove(dr.config.removeDraft)
+	}
+	decided, err := dr.adopted.decide(ctx, d, AsDiscard, func() error { return remove(dr.config.discardDraft) })
+	if err == nil && decided == AsContent {
+		return noDraft(d.ID)
+	}
+	return err
+}
+
+// reading gives a call that reads its deadline and waits for its turn, which lasts until end is called. A page that
+// asks again and again without waiting for answers must not keep its own saves from the storage.
+func (dr *drafter) reading(ctx context.Context) (_ context.Context, end func(), err error) {
+	if dr.config.Disabled {
+		return ctx, func() {}, ErrDisabled
+	}
+	ctx, stop := bounded(ctx)
+	select {
+	case dr.reads <- struct{}{}:
+		return ctx, func() { <-dr.reads; stop() }, nil
+	case <-ctx.Done():
+		if err = context.Cause(ctx); errors.Is(err, context.DeadlineExceeded) {
+			err = &Error{Code: CodeReadFailed, Detail: "this page has asked for more than the storage can read in time; wait for an answer before you ask again", Err: err}
+		}
+		return ctx, stop, err
+	}
+}
+
+// waitingDrafts returns the drafts of this document that wait for a decision, the newest first.
+func (dr *drafter) waitingDrafts(ctx context.Context) ([]Draft, error) {
+	if dr.config.Disabled {
 		return nil, ErrDisabled
 	}
-	if s.config.Drafts == nil {
+	if dr.config.Drafts == nil {
 		return nil, nil
 	}
-	ctx, end, err := s.reading(ctx)
+	ctx, end, err := dr.reading(ctx)
 	defer end()
 	if err != nil {
 		return nil, err
 	}
 	for round := 1; ; round++ {
 		var news int64
-		s.do(func() { news = s.drafts.news })
-		listed, err := s.listDrafts(ctx)
+		dr.do(func() { news = dr.drafts.news })
+		listed, err := dr.listDrafts(ctx)
 		if err != nil {
 			return nil, err
 		}
 		current := true
-		s.do(func() {
-			if current = news == s.drafts.news || round == reloads; current {
-				listed = s.recordWaiting(listed)
+		dr.do(func() {
+			if current = news == dr.drafts.news || round == reloads; current {
+				listed = dr.recordWaiting(listed)
 			}
 		})
 		if current {
@@ -116,15 +205,15 @@ func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) {
 }
 
 // listDrafts returns the drafts that no generation contains.
-func (s *Saver) listDrafts(ctx context.Context) ([]Draft, error) {
-	listed, err := listFrom(ctx, s.config.Drafts)
+func (dr *drafter) listDrafts(ctx context.Context) ([]Draft, error) {
+	listed, err := listFrom(ctx, dr.config.Drafts)
 	if err != nil {
 		return nil, asError(err, CodeReadFailed, "the drafts of this document could not be listed")
 	}
 	if len(listed) > 0 {
 		limited, stop := context.WithTimeout(ctx, answerLimit)
 		defer stop()
-		all, _ := s.config.list(limited) // if this fails, a draft that is saved already is offered once more
+		all, _ := dr.config.list(limited) // if this fails, a draft that is saved already is offered once more
 		listed = without(listed, func(d Draft) bool {
 			return slices.ContainsFunc(all, func(g Generation) bool { return g.contains(d) })
 		})
@@ -133,15 +222,15 @@ func (s *Saver) listDrafts(ctx context.Context) ([]Draft, error) {
 }
 
 // recordWaiting records the listed drafts, and returns the drafts that wait for a decision.
-func (s *Saver) recordWaiting(listed []Draft) []Draft {
-	if d := s.drafts.own; d != nil && s.changes.count() != s.drafts.ownMarks && !slices.ContainsFunc(listed, func(l Draft) bool { return l.ID == d.ID }) {
+func (dr *drafter) recordWaiting(listed []Draft) []Draft {
+	if d := dr.drafts.own; d != nil && dr.changes.count() != dr.drafts.ownMarks && !slices.ContainsFunc(listed, func(l Draft) bool { return l.ID == d.ID }) {
 		listed = append([]Draft{*d}, listed...) // typing has reopened its file
 	}
-	before := len(s.drafts.waiting)
-	fresh := without(s.drafts.wait(listed), func(d Draft) bool { return s.role == editing && d.ID == s.drafts.lineage }) // the page saves that one
+	before := len(dr.drafts.waiting)
+	fresh := without(dr.drafts.wait(listed), func(d Draft) bool { return dr.role == editing && d.ID == dr.drafts.lineage }) // the page saves that one
 	if len(listed) != before {
-		s.events.tell(Event{Type: EventPhase, State: s.state()})
+		dr.events.tell(Event{Type: EventPhase, State: dr.state()})
 	}
-	s.tellDrafts(fresh, nil)
+	dr.tellDrafts(fresh, nil)
 	return listed
 }

@@ -283,37 +283,3 @@ func (s *Saver) gather(ctx context.Context, l loss, named, previewed chan struct
 	}
 	return holder
 }
-
-// loss is the text that a page could not save when it became read-only.
-type loss struct {
-	dirty  bool
-	marked int64
-	text   int64
-	cause  Cause
-}
-
-// keepLoss keeps the present text of the page, in memory and as a draft. A later loss replaces an earlier one, which is
-// a draft by then.
-func (s *Saver) keepLoss(l loss) {
-	ctx, stop := context.WithTimeout(s.life, writeLimit)
-	defer stop()
-	taken := make(chan []byte, 1)
-	go func() {
-		text, _ := s.config.snapshot(ctx) // after an error, the draft contains the last text that the page returned
-		taken <- text
-	}()
-	draft, err := s.config.seal(ctx, l.cause) // after an error, the page has its text in memory, and Dispose reports what it cannot store
-	text := <-taken
-	s.do(func() {
-		if draft != nil {
-			s.sealed(*draft, l.text, s.newest)
-			s.recount() // another page may have made it the content already
-		}
-		if s.role != editing && s.drafts.text == l.text && l.marked > s.drafts.unsaved.marked && (draft != nil || text != nil && (err != nil || s.config.Drafts == nil)) { // otherwise the user has discarded it
-			s.drafts.unsaved = unsaved{text, l.marked, draft}
-		}
-		if draft == nil && err == nil && s.config.Drafts != nil {
-			s.settled(l)
-		}
-	})
-}

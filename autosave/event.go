@@ -1,6 +1,7 @@
 package autosave
 
 import (
+	"context"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/inorder"
@@ -91,3 +92,6 @@ func (e *events) tellThen(event Event, then func()) {
 		then()
 	})
 }
+
+// handled returns when the listener has handled all events so far, or with the cause when ctx ends.
+func (e *events) handled(ctx context.Context) error { return inorder.Flush(ctx, e.queue.Mark()) }

@@ -216,7 +216,7 @@ func (s *Saver) saveLast(ctx context.Context) error {
 		if !s.unreported(ctx) {
 			break
 		}
-		s.MarkDirty()
+		s.mark()
 	}
 	return nil
 }
@@ -226,7 +226,7 @@ func (s *Saver) saveLast(ctx context.Context) error {
 func (s *Saver) unreported(ctx context.Context) bool {
 	ctx, stop := before(ctx, draftLimit, draftLimit+releaseLimit)
 	defer stop()
-	if s.Told(ctx) != nil {
+	if s.events.handled(ctx) != nil {
 		return false
 	}
 	draft, _ := s.config.seal(ctx, CauseLockLost) // after an error, the text becomes a draft when the lock is lost

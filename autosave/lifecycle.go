@@ -68,43 +68,6 @@ func (s *Saver) flushLast(ctx context.Context) (err error) {
 	return err
 }
 
-// keepLast stores the unsaved text of this page as a draft. failed is the error of an attempt to save it, if there was
-// one. It returns the reason why the page leaves a draft behind.
-func (s *Saver) keepLast(ctx context.Context, r role, failed error) error {
-	if errors.Is(failed, ErrDisposed) {
-		return failed
-	}
-	var dirty bool
-	var refusal error
-	l := loss{}
-	if !s.do(func() {
-		// An editor that has saved leaves behind only the text typed after the call.
-		dirty, refusal = failed != nil || s.role != leaving && s.changes.dirty(), s.refusal()
-		l = loss{dirty, s.changes.count(), s.drafts.text, s.drafts.leaveCause(failed, s.config.offline())}
-	}) || !dirty {
-		return failed
-	}
-	ctx, stop := before(ctx, answerLimit, releaseLimit)
-	defer stop()
-	var draft *Draft
-	err := answered(ctx, CodeWriteFailed, theDrafts, func(ctx context.Context) (err error) {
-		if draft, err = s.config.seal(context.WithoutCancel(ctx), l.cause); draft != nil {
-			s.do(func() { s.sealed(*draft, l.text, s.newest) })
-		}
-		return err
-	})
-	if draft == nil && err == nil && s.config.Drafts != nil {
-		s.do(func() { s.settled(l) })
-	}
-	switch {
-	case failed != nil:
-		return errors.Join(failed, err)
-	case r == suspended || err == nil && draft == nil && s.config.Drafts != nil:
-		return err // the page still has its text, or everything is saved
-	}
-	return errors.Join(refusal, err)
-}
-
 // Resume is for a page that wakes (pageshow, resume). It returns when the Saver knows whether the page may edit; until then
 // the page is read-only. A page that was suspended acquires the lock again, even if it wakes before Suspend has returned. A
 // page that slept with its lock verifies its lease.

@@ -3,7 +3,6 @@ package autosave
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
 	"github.com/holdfast-dev/holdfast/lock"
@@ -63,23 +62,4 @@ func (s *Saver) load(l lock.Lease) {
 			_ = wait.For(ctx, next())
 		}
 	})
-}
-
-// loadedOwn records that load has stored this page's own text.
-func (s *Saver) loadedOwn(found loaded) {
-	if d := found.unsaved.draft; d != nil && s.drafts.unsaved.draft != d {
-		s.sealed(*d, s.drafts.text, found.newest)
-	}
-	if found.unsaved.marked > s.drafts.unsaved.marked {
-		s.drafts.unsaved = found.unsaved
-	}
-	if g := found.own; g != nil {
-		if s.changes.count() == found.marked {
-			s.changes.forget()
-		}
-		s.saved(&write{}, *g)
-	}
-	if d := s.drafts.unsaved.draft; d != nil && found.settled && !slices.ContainsFunc(found.waiting, func(w Draft) bool { return w.ID == d.ID }) {
-		s.drafts.unsaved = unsaved{marked: s.drafts.unsaved.marked} // it was merged, or it is the content
-	}
 }

@@ -35,7 +35,7 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 	lease := s.held.Load()
 	var known []Draft
 	s.do(func() { known = s.drafts.waiting }) // a user discards no text that this page has not heard of
-	listed, err := s.Drafts(ctx)
+	listed, err := s.waitingDrafts(ctx)
 	if err != nil {
 		return err
 	}
@@ -65,80 +65,6 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 
 func noDraft(id string) error {
 	return &Error{Code: CodeNotFound, Operation: OpRead, Resource: id, Detail: "there is no such draft; it may be saved already, or have more text"}
-}
-
-// removeDraft removes a draft after a decision. It fails with ErrNotFound if the user discards a draft that this page makes the content.
-func (s *Saver) removeDraft(ctx context.Context, d Draft, as Resolution) error {
-	remove := func(how func(context.Context, Draft) error) error {
-		if err := how(ctx, d); err != nil {
-			return asError(err, CodeWriteFailed, "the draft could not be removed")
-		}
-		return nil
-	}
-	if as != AsDiscard {
-		return remove(s.config.removeDraft)
-	}
-	decided, err := s.adopted.decide(ctx, d, AsDiscard, func() error { return remove(s.config.discardDraft) })
-	if err == nil && decided == AsContent {
-		return noDraft(d.ID)
-	}
-	return err
-}
-
-// resolved forgets a draft after a decision. A page that still shows the text, with nothing typed since, does not make
-// a draft of it again. It loads the content before it edits.
-func (s *Saver) resolved(id string, number int64) {
-	g := Generation{Draft: id, Number: number}
-	own, marks := s.drafts.contained(g), s.changes.count()
-	if own != nil && s.role == viewing && marks == s.drafts.unsaved.marked {
-		s.changes.forget()
-		s.newest = nil
-	}
-	s.events.tell(Event{Type: EventPhase, State: s.state(), Generation: &g})
-	if own == nil || own.Number < number || marks == s.drafts.ownMarks { // otherwise more was typed
-		s.reconsider()
-	}
-}
-
-// reconsider asks a page that may not write whether it still has unsaved text, after a decision: the page may have made the draft by itself.
-// New text becomes a draft.
-func (s *Saver) reconsider() {
-	if s.config.Drafts == nil || !s.idles() || !s.changes.dirty() {
-		return
-	}
-	l := loss{marked: s.changes.count(), text: s.drafts.text, cause: CauseLockLost}
-	s.work.Go(func() {
-		ctx, stop := context.WithTimeout(s.life, answerLimit)
-		defer stop()
-		if s.Told(ctx) != nil {
-			return // the page has not heard of the decision
-		}
-		draft, err := s.config.seal(ctx, l.cause)
-		s.do(func() {
-			switch {
-			case draft == nil && err == nil:
-				s.settled(l)
-			case draft != nil && !slices.ContainsFunc(s.drafts.waiting, func(d Draft) bool { return d.ID == draft.ID && d.Number >= draft.Number }):
-				s.sealed(*draft, l.text, s.newest)
-			}
-		})
-	})
-}
-
-// settled records that nothing of the text is unsaved, if this page may not write and nothing was typed since. It loads the content before it
-// edits. A mark that came meanwhile, or that comes later, may be a late one of the same text: then the page is asked again.
-func (s *Saver) settled(l loss) {
-	if !s.idles() || !s.changes.dirty() || s.drafts.text != l.text {
-		return
-	}
-	if s.changes.count() != l.marked {
-		s.reconsider()
-		return
-	}
-	s.changes.forget()
-	s.drafts.settled, s.drafts.unsaved = true, unsaved{marked: l.marked}
-	s.newest = nil
-	s.events.tell(Event{Type: EventPhase, State: s.state()})
 }
 
 // saveDraft makes the draft the content and gives it to the page, or keeps it in the history. decided is the lease at the time of the decision.

@@ -14,8 +14,7 @@ import (
 //
 // One goroutine, run, owns all mutable state. Slow work runs on other goroutines and returns its results through do.
 type Saver struct {
-	status
-	adopted *adoptions
+	drafter
 
 	// The other pages; used by run alone.
 	unnamed chan struct{} // closed when the new editor announces itself; nil once the page knows
@@ -23,7 +22,6 @@ type Saver struct {
 	asking  *ask
 
 	mail  messageQueue
-	reads chan struct{} // capacity: the calls that may read at once
 	final State         // read after gone is closed
 
 	disposed   chan struct{} // closed when the Dispose that ends this page has its result
@@ -71,7 +69,8 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 
 // newSaver returns a read-only Saver whose listener is called, and that does nothing else yet.
 func newSaver(c Config) *Saver {
-	s := &Saver{adopted: newAdoptions(), reads: make(chan struct{}, readsAtOnce), disposed: make(chan struct{})}
+	s := &Saver{disposed: make(chan struct{})}
+	s.adopted, s.reads = newAdoptions(), make(chan struct{}, readsAtOnce)
 	s.loop.open()
 	s.verdict, s.stop = make(chan struct{}), func() {}
 	s.config, s.changes.began = c, time.Now().Add(-1)
@@ -106,11 +105,7 @@ func (s *Saver) awaitStart(ctx context.Context) error {
 }
 
 // MarkDirty reports a change. It may be called at every keystroke: it neither allocates nor waits.
-func (s *Saver) MarkDirty() {
-	if s.changes.mark() {
-		s.wakeOwner()
-	}
-}
+func (s *Saver) MarkDirty() { s.mark() }
 
 // ReadOnly reports whether this page may not edit.
 func (s *Saver) ReadOnly() bool { return s.readOnly.Load() }
@@ -135,7 +130,7 @@ func (s *Saver) State() State {
 
 // Told returns when the listener has handled all events so far, or with the cause when ctx ends. The listener must not
 // call it.
-func (s *Saver) Told(ctx context.Context) error { return inorder.Flush(ctx, s.events.queue.Mark()) }
+func (s *Saver) Told(ctx context.Context) error { return s.events.handled(ctx) }
 
 // run owns the state. After each message or timer, advance begins everything that is due.
 func (s *Saver) run() {
@@ -216,3 +211,7 @@ func (s *Saver) leave() {
 		}
 	}
 }
+
+// Drafts returns the drafts of this document that wait for a decision, the newest first.
+// Errors match ErrReadFailed or ErrDisabled.
+func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) { return s.waitingDrafts(ctx) }

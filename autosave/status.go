@@ -119,3 +119,10 @@ func (s *status) await(ctx context.Context, verdict chan struct{}) error {
 		return s.over()
 	}
 }
+
+// mark records a change of the text. Any goroutine may call it.
+func (s *status) mark() {
+	if s.changes.mark() {
+		s.wakeOwner()
+	}
+}

@@ -1,7 +1,6 @@
 package autosave
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -178,27 +177,6 @@ func (s *Saver) written(w *write, o outcome) {
 func (s *Saver) emptied(err error) {
 	if errors.Is(err, ErrEvicted) && s.writes() {
 		s.changes.keep(s.changes.now())
-	}
-}
-
-// saved records a generation that this page has written.
-func (s *Saver) saved(w *write, g Generation) {
-	s.newest, s.success = &g, s.config.Clock.Now().Wall
-	if w.restores == nil {
-		s.drafts.lineage = cmp.Or(g.Draft, s.drafts.lineage)
-	}
-	s.contained(g)
-	s.emit(Event{Type: EventSaved, Generation: &g})
-}
-
-// clean corrects the assumption that the changes of w are not saved. The assumption was made when the role changed
-// during the write. A page that has typed since keeps the text that it could not save.
-func (s *Saver) clean(w *write) {
-	s.changes.forgetKept(w.since)
-	if s.changes.count() != w.marks {
-		s.changes.keep(s.changes.now())
-	} else {
-		s.drafts.unsaved = unsaved{marked: w.marks} // keepLoss may still run
 	}
 }
 
