@@ -31,7 +31,7 @@ type ask struct {
 	forced bool               // it takes the lock without an offer
 }
 
-func (a *ask) hear(m Message) {
+func (a *ask) receive(m Message) {
 	select {
 	case a.answers <- m:
 	default:
@@ -52,15 +52,6 @@ func (s *Saver) stillOffers(ctx context.Context, a *ask) bool {
 		}
 	}
 	return len(a.answers) == 0
-}
-
-// withdraw ends this page's request for the lock, because the page is suspended.
-func (s *Saver) withdraw() {
-	if s.asking != nil {
-		s.post(Message{Kind: EditCancelled, Round: s.asking.round})
-		close(s.asking.withdrawn)
-		s.asking = nil
-	}
 }
 
 // EditOptions configure a request for the lock.

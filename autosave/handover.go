@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
-	"github.com/holdfast-dev/holdfast/lock"
 )
 
 // handing is a handover on the side of the page that edits.
@@ -16,25 +15,6 @@ type handing struct {
 	offer     *time.Timer // runs while the lock is offered; nil before
 	cancelled bool        // the asking page has withdrawn its request
 	next      *Message    // a request that came between that and the end of the handover; nil: there is none
-}
-
-// renew repeats the offer of the lock for the same time, to the page that asks again. If the offer has just ended, it answers the request
-// after the handover.
-func (h *handing) renew(s *Saver, m Message) {
-	h.question = m.Question
-	switch {
-	case h.offer == nil:
-	case h.offer.Stop():
-		h.offer.Reset(handoverLimit)
-		h.grant(s)
-	default:
-		h.next = &m
-	}
-}
-
-// grant offers the lock.
-func (h *handing) grant(s *Saver) {
-	s.post(Message{Kind: EditGranted, Round: h.round, Question: h.question, Detail: s.lease.ID})
 }
 
 // cancel ends the handover, or forgets the request after it, if its page has withdrawn that round.
@@ -56,7 +36,7 @@ func (s *Saver) answer(m Message) {
 		switch {
 		case s.handing != nil && s.handing.round == m.Round: // asked again: the handover is under way
 			s.post(Message{Kind: EditAccepted, Round: m.Round, Detail: s.lease.ID})
-			s.handing.renew(s, m)
+			s.renewOffer(m)
 		case s.role == loading && s.drafts.lineage != "" && s.drafts.lineage == s.config.Lineage:
 			// The page shows its text already, and may edit before this Saver. The other page asks again when this one edits.
 		case s.handing != nil && s.handing.cancelled && s.handing.next == nil:
@@ -79,7 +59,7 @@ func (s *Saver) answer(m Message) {
 		}
 	case EditAccepted, EditGranted, EditRefused, EditBusy, EditLeft, EditSilent:
 		if s.asking != nil && s.asking.round == m.Round {
-			s.asking.hear(m)
+			s.asking.receive(m)
 			if m.Remote {
 				s.turnAway()
 			}
@@ -93,56 +73,9 @@ func (s *Saver) answer(m Message) {
 			s.named(m.Holder)
 		}
 		if s.asking != nil {
-			s.asking.hear(m)
+			s.asking.receive(m)
 		}
 	}
-}
-
-// named records the page that edits, and emits an event if that is new.
-func (s *Saver) named(h lock.Holder) {
-	known := s.holder != nil && s.holder.OwnerID == h.OwnerID && s.holder.LeaseID == h.LeaseID
-	s.holder = &h
-	switch {
-	case s.unnamed != nil: // autosave:readonly waits for it
-		close(s.unnamed)
-		s.unnamed = nil
-	case !known:
-		s.events.tell(Event{Type: EventPhase, State: s.state()})
-	}
-}
-
-// rival records that another page asks at the same time, and informs that page about this one. A page that asks another machine turns the
-// other one away: of this browser, only the page that holds the local lock can ask there, and force must not take that lock from it.
-func (s *Saver) rival(m Message) {
-	switch a := s.asking; {
-	case a == nil:
-	case a.rivals != nil:
-		if _, known := a.rivals[m.Round]; !known {
-			a.rivals[m.Round] = m
-			s.post(Message{Kind: EditRival, Round: a.round, Force: a.force})
-		}
-	case s.role == viewing: // otherwise it may be its turn
-		s.post(Message{Kind: EditBusy, Round: m.Round})
-	}
-}
-
-// turnAway tells the rivals of this page that it asked before, and so it does those that come later, while it waits.
-func (s *Saver) turnAway() {
-	if s.asking != nil {
-		for round := range s.asking.rivals {
-			s.post(Message{Kind: EditBusy, Round: round})
-		}
-		s.asking.rivals = nil
-	}
-}
-
-// tookOver announces that this page edits now. Its rivals get their answer first: after Edits, they would ask this
-// page.
-func (s *Saver) tookOver() {
-	l := s.lease
-	s.turnAway()
-	s.post(Message{Kind: Edits, Holder: lock.Holder{Resource: l.Resource, Mode: l.Mode, Strategy: l.Strategy, OwnerID: l.OwnerID,
-		OwnerName: l.OwnerName, LeaseID: l.ID, Token: l.Token, Since: l.AcquiredAt, ExpiresAt: l.ExpiresAt}})
 }
 
 // handOver saves and lets the asking page take the lock. This page keeps the lock until then, so that no other page can
@@ -192,7 +125,7 @@ func (s *Saver) prepare(ctx context.Context, h *handing) error {
 	s.do(func() {
 		if s.handing == h && s.role == leaving {
 			taken, h.offer = s.leaseDone, time.NewTimer(handoverLimit)
-			h.grant(s)
+			s.grant(h)
 		}
 	})
 	if taken != nil {
@@ -255,14 +188,4 @@ func (s *Saver) leaveFor(ctx context.Context) bool {
 		}
 	}
 	return false
-}
-
-// endHandover ends a handover because this page leaves for another reason, and returns its round.
-func (s *Saver) endHandover() (round string) {
-	if s.handing != nil {
-		round = s.handing.round
-		s.handing.stop()
-		s.handing = nil
-	}
-	return round
 }

@@ -52,22 +52,6 @@ func (s *Saver) depart(ctx context.Context, r role) error {
 	return err
 }
 
-// flushLast saves unsaved changes, if this page may. The page may return an older text, which flushNow() has pinned, and the user may type
-// while the page returns its text. Then flushLast saves again.
-func (s *Saver) flushLast(ctx context.Context) (err error) {
-	ctx, stop := before(ctx, handoverLimit, draftLimit+releaseLimit)
-	defer stop()
-	for range reloads {
-		clean := false
-		s.do(func() { clean = s.role != leaving || !s.changes.dirty() && s.saves.writing == nil })
-		if clean || err != nil {
-			break
-		}
-		_, err = s.flush(ctx, leaving)
-	}
-	return err
-}
-
 // Resume is for a page that wakes (pageshow, resume). It returns when the Saver knows whether the page may edit; until then
 // the page is read-only. A page that was suspended acquires the lock again, even if it wakes before Suspend has returned. A
 // page that slept with its lock verifies its lease.

@@ -71,26 +71,3 @@ func (q *messageQueue) take() []Message {
 	q.heard = nil
 	return heard
 }
-
-// hear queues a message and returns at once. It ignores a document that is neither around nor below this one.
-func (s *Saver) hear(m Message) {
-	if related(m.Document, s.reach()) {
-		s.mail.put(m)
-		s.wakeOwner()
-	}
-}
-
-// reach is the name of the document or, while this page edits, of the document that it keeps others from editing.
-func (s *Saver) reach() string {
-	if lease := s.held.Load(); lease != nil {
-		return lease.Excludes()
-	}
-	return s.config.document()
-}
-
-func (s *Saver) post(m Message) {
-	if s.config.Channel != nil {
-		m.From, m.Document = s.config.Locks.OwnerID(), s.reach()
-		_ = s.config.Channel.Post(m) // a page that receives nothing sends no answer, and the wait for it is bounded
-	}
-}

@@ -68,27 +68,27 @@ func noDraft(id string) error {
 }
 
 // saveDraft makes the draft the content and gives it to the page, or keeps it in the history. decided is the lease at the time of the decision.
-func (s *Saver) saveDraft(ctx context.Context, d Draft, as Resolution, decided *lock.Lease) error {
-	lease, ok := s.Lease()
+func (wr *writer) saveDraft(ctx context.Context, d Draft, as Resolution, decided *lock.Lease) error {
+	lease, ok := wr.editingLease()
 	if !ok {
-		err := s.over()
-		s.do(func() { err = s.refusal() })
+		err := wr.over()
+		wr.do(func() { err = wr.refusal() })
 		return err
 	}
-	text, err := s.config.readDraft(ctx, d.ID)
+	text, err := wr.config.readDraft(ctx, d.ID)
 	if err != nil {
 		return asError(err, CodeReadFailed, "the draft could not be read")
 	}
 	if as == AsContent {
-		return s.makeCurrent(ctx, &restore{content: text, draft: &d, lease: decided})
+		return wr.makeCurrent(ctx, &restore{content: text, draft: &d, lease: decided})
 	}
 	err = answered(ctx, CodeWriteFailed, theStore, func(ctx context.Context) error {
-		_, err := s.config.Store.Commit(ctx, Commit{Content: Bytes(text), Draft: d.ID, Number: d.Number, Aside: true, Token: lease.Token,
-			SavedAt: s.config.Clock.Now().Wall, OwnerName: cmp.Or(d.OwnerName, lease.OwnerName), Limits: s.config.Limits})
+		_, err := wr.config.Store.Commit(ctx, Commit{Content: Bytes(text), Draft: d.ID, Number: d.Number, Aside: true, Token: lease.Token,
+			SavedAt: wr.config.Clock.Now().Wall, OwnerName: cmp.Or(d.OwnerName, lease.OwnerName), Limits: wr.config.Limits})
 		return err
 	})
 	if err != nil {
-		s.do(func() { s.emptied(err) })
+		wr.do(func() { wr.emptied(err) })
 		return asError(err, CodeWriteFailed, "the draft could not be kept as a generation")
 	}
 	return nil

@@ -42,38 +42,38 @@ var errDecideAgain = &Error{Code: CodeReadOnly, Detail: "this page was read-only
 
 // makeCurrent runs a restore and returns when the content is current. A decision holds for the content that the user
 // knows: it ends with the lease of the page, and when an event gives it another one.
-func (s *Saver) makeCurrent(ctx context.Context, r *restore) error {
+func (wr *writer) makeCurrent(ctx context.Context, r *restore) error {
 	r.result = make(chan error, 1)
-	if !s.do(func() {
+	if !wr.do(func() {
 		switch {
-		case s.role != editing:
-			r.result <- s.refusal()
-		case s.held.Load() != r.lease:
+		case wr.role != editing:
+			r.result <- wr.refusal()
+		case wr.held.Load() != r.lease:
 			r.result <- errDecideAgain
 		default:
-			s.saves.restores = append(s.saves.restores, r)
+			wr.saves.restores = append(wr.saves.restores, r)
 		}
 	}) {
-		return s.over()
+		return wr.over()
 	}
 	select {
 	case err := <-r.result:
 		return err
 	case <-ctx.Done():
-		s.do(func() { s.saves.settleRestore(r, late(ctx, CodeWriteFailed, theSave)) })
+		wr.do(func() { wr.saves.settleRestore(r, late(ctx, CodeWriteFailed, theSave)) })
 		return <-r.result // it may have ended just before
 	}
 }
 
 // restorable reports whether the next write belongs to a restore: everything else is saved.
-func (s *Saver) restorable() bool {
-	return len(s.saves.restores) > 0 && s.role == editing && !s.changes.dirty() && s.newest != nil
+func (wr *writer) restorable() bool {
+	return len(wr.saves.restores) > 0 && wr.role == editing && !wr.changes.dirty() && wr.newest != nil
 }
 
 // restoreNext commits the content of the oldest restore.
-func (s *Saver) restoreNext() {
-	r := s.saves.restores[0]
-	s.commit(&write{since: s.changes.now(), restores: r}, r.take)
+func (wr *writer) restoreNext() {
+	r := wr.saves.restores[0]
+	wr.commit(&write{since: wr.changes.now(), restores: r}, r.take)
 }
 
 func (r *restore) take(context.Context) (Content, error) {
@@ -85,26 +85,26 @@ func (r *restore) take(context.Context) (Content, error) {
 
 // loadable reports whether the page loads the restored content once it is current. This is so if the caller still waits, and, for a
 // draft, if the page edits.
-func (s *Saver) loadable(r *restore) bool {
-	return slices.Contains(s.saves.restores, r) && (r.draft == nil || s.role == editing)
+func (wr *writer) loadable(r *restore) bool {
+	return slices.Contains(wr.saves.restores, r) && (r.draft == nil || wr.role == editing)
 }
 
 // restored ends a restore whose content was committed, if the page may load it. Otherwise the page's text is saved
-// again.
-func (s *Saver) restored(w *write) {
+// again. It reports whether the page must be given the content, which the caller of the restore does not get.
+func (wr *writer) restored(w *write) (give bool) {
 	r := w.restores
 	switch {
-	case !s.loadable(r):
-		s.changes.keep(w.since)
-		s.saves.settleRestore(r, s.refusal())
-	case !s.changes.dirty():
-		s.saves.settleRestore(r, nil)
-		s.drafts.replaced()
-		if r.draft != nil {
-			s.saves.unrestored(errDecideAgain)
-			s.give(r.content)
+	case !wr.loadable(r):
+		wr.changes.keep(w.since)
+		wr.saves.settleRestore(r, wr.refusal())
+	case !wr.changes.dirty():
+		wr.saves.settleRestore(r, nil)
+		wr.drafts.replaced()
+		if give = r.draft != nil; give {
+			wr.saves.unrestored(errDecideAgain)
 		}
-	case s.role != editing:
-		s.saves.settleRestore(r, s.refusal())
+	case wr.role != editing:
+		wr.saves.settleRestore(r, wr.refusal())
 	}
+	return give
 }

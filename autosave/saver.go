@@ -14,15 +14,8 @@ import (
 //
 // One goroutine, run, owns all mutable state. Slow work runs on other goroutines and returns its results through do.
 type Saver struct {
-	drafter
-
-	// The other pages; used by run alone.
-	unnamed chan struct{} // closed when the new editor announces itself; nil once the page knows
-	handing *handing
-	asking  *ask
-
-	mail  messageQueue
-	final State         // read after gone is closed
+	peers
+	final State // read after gone is closed
 
 	disposed   chan struct{} // closed when the Dispose that ends this page has its result
 	disposeErr error         // read after disposed is closed
@@ -49,7 +42,7 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 		return s, nil
 	}
 	if c.Channel != nil {
-		deafen, err := c.Channel.Listen(s.hear)
+		deafen, err := c.Channel.Listen(s.receive)
 		if err != nil {
 			s.end()
 			s.timer.Stop()
@@ -111,13 +104,7 @@ func (s *Saver) MarkDirty() { s.mark() }
 func (s *Saver) ReadOnly() bool { return s.readOnly.Load() }
 
 // Lease returns the lease under which this page edits, if any.
-func (s *Saver) Lease() (lock.Lease, bool) {
-	l := s.held.Load()
-	if l == nil || s.ReadOnly() {
-		return lock.Lease{}, false
-	}
-	return *l, true
-}
+func (s *Saver) Lease() (lock.Lease, bool) { return s.editingLease() }
 
 // State returns the present state.
 func (s *Saver) State() State {
@@ -158,6 +145,9 @@ func (s *Saver) advance() {
 	if s.role == ended {
 		return
 	}
+	if o := s.saves.takeEnded(); o != nil {
+		s.writeEnded(o.write, o.outcome)
+	}
 	if s.drafts.settled && s.changes.dirty() {
 		s.drafts.settled = false
 		s.reconsider()
@@ -174,44 +164,41 @@ func (s *Saver) advance() {
 	s.emitPhase(s.phase())
 }
 
-// writeNext begins the write that is due.
-func (s *Saver) writeNext() {
-	s.saves.bound()
-	switch {
-	case s.unfenced:
-		s.shutOut()
-	case s.restorable():
-		s.restoreNext()
-	default:
-		s.write()
-	}
-}
-
-// due returns the time of the next write.
-func (s *Saver) due() (time.Time, bool) {
-	switch {
-	case s.saves.urgent, len(s.saves.restores) > 0:
-		return time.Now(), true
-	case s.unfenced:
-		return s.retries.retryAt, true
-	case !s.changes.dirty():
-		return time.Time{}, false
-	case s.retries.failures > 0:
-		return s.retries.retryAt, true
-	}
-	return s.changes.due(s.config.Debounce, s.config.Idle), true
-}
-
-// leave begins to give the lock away. A restore that has not begun is refused: the page's own text is handed over.
-func (s *Saver) leave() {
-	s.enter(leaving)
-	for i := len(s.saves.restores) - 1; i >= 0; i-- {
-		if s.saves.writing == nil || s.saves.writing.restores != s.saves.restores[i] {
-			s.saves.settleRestore(s.saves.restores[i], s.refusal())
-		}
-	}
-}
-
 // Drafts returns the drafts of this document that wait for a decision, the newest first.
 // Errors match ErrReadFailed or ErrDisabled.
 func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) { return s.waitingDrafts(ctx) }
+
+// FlushNow saves now. It returns when the changes before the call are durable, with the generation that contains them.
+// If nothing has changed it returns the last generation; if nothing was ever saved it writes the first one.
+//
+// Errors match ErrReadOnly (with the reason as its cause), ErrDisabled, ErrDisposed, ErrSnapshotFailed or those of
+// [Store]; after the last two kinds the change stays, and AutoSave tries again. If ctx has ended, its cause is
+// returned, and after fourteen seconds ErrWriteFailed; saving continues.
+func (s *Saver) FlushNow(ctx context.Context) (Generation, error) {
+	ctx, stop := bounded(ctx)
+	defer stop()
+	return s.flush(ctx, editing)
+}
+
+// writeEnded handles the outcome of a write.
+func (s *Saver) writeEnded(w *write, o outcome) {
+	if w.fences() {
+		switch err := s.shut(w, o); {
+		case errors.Is(err, ErrStaleToken):
+			s.refused(err)
+		case err != nil:
+			s.load(s.lease)
+		}
+		return
+	}
+	given, err := s.written(w, o)
+	switch {
+	case errors.Is(err, ErrStaleToken):
+		s.refused(err)
+	case err != nil:
+		s.stepBack(err, 0)
+	case given != nil:
+		s.give(given.content)
+	}
+	s.saves.resolve(w, o)
+}

@@ -6,7 +6,8 @@ import "slices"
 // uses it alone.
 type saves struct {
 	writing  *write
-	epoch    int64 // snapshots begun
+	ended    *endedWrite // its outcome is not handled yet
+	epoch    int64       // snapshots begun
 	waiters  []waiter
 	restores []*restore // the oldest first
 	urgent   bool       // the next save does not wait for a pause in typing
@@ -22,6 +23,26 @@ type waiter struct {
 type outcome struct {
 	generation Generation
 	err        error
+}
+
+// endedWrite is a write and its outcome.
+type endedWrite struct {
+	*write
+	outcome
+}
+
+// end records the outcome of the write in progress. An outcome that comes later, such as that of a write under a former lease, is ignored.
+func (s *saves) end(w *write, o outcome) {
+	if s.writing == w {
+		s.writing, s.ended = nil, &endedWrite{w, o}
+	}
+}
+
+// takeEnded returns the write that has ended, once.
+func (s *saves) takeEnded() *endedWrite {
+	e := s.ended
+	s.ended = nil
+	return e
 }
 
 // saving reports whether a commit is in progress.

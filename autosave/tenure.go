@@ -64,6 +64,15 @@ func (t *tenure) idles() bool {
 	return t.role == viewing || t.role == suspended || t.departing > 0 && !t.writes()
 }
 
+// editingLease returns the lease under which this page edits, if any. Any goroutine may call it.
+func (t *tenure) editingLease() (lock.Lease, bool) {
+	l := t.held.Load()
+	if l == nil || t.readOnly.Load() {
+		return lock.Lease{}, false
+	}
+	return *l, true
+}
+
 // settle notifies the callers that wait until it is known which page edits.
 func (t *tenure) settle() {
 	close(t.verdict)

@@ -19,16 +19,23 @@ type write struct {
 	stop     context.CancelFunc
 }
 
+// fences reports whether this is an attempt to fence the previous editor.
+func (w *write) fences() bool { return w.since == 0 }
+
+// writer saves the content: what the page shows, or a generation that becomes the current one again. The goroutine that owns the state
+// calls its methods, except for those that take a context.
+type writer struct{ drafter }
+
 // write begins to save the present content. It may do so when nothing is marked, because a failure must be tried again.
-func (s *Saver) write() {
-	since, marks := s.changes.take()
-	s.commit(&write{since: since, marks: marks}, s.config.Snapshot)
+func (wr *writer) write() {
+	since, marks := wr.changes.take()
+	wr.commit(&write{since: since, marks: marks}, wr.config.Snapshot)
 }
 
 // commit commits the result of content.
-func (s *Saver) commit(w *write, content func(context.Context) (Content, error)) {
+func (wr *writer) commit(w *write, content func(context.Context) (Content, error)) {
 	w.phase = PhaseWriting
-	owner, at := s.lease.OwnerName, s.config.Clock.Now().Wall
+	owner, at := wr.lease.OwnerName, wr.config.Clock.Now().Wall
 	take := func(ctx context.Context) (Content, error) {
 		taken, err := snapshot(ctx, content)
 		plain := taken
@@ -36,34 +43,26 @@ func (s *Saver) commit(w *write, content func(context.Context) (Content, error))
 			plain = n.Content
 		}
 		if bytes, ok := plain.(Bytes); ok {
-			s.sized(int64(len(bytes)))
+			wr.sized(int64(len(bytes)))
 		}
 		return taken, err
 	}
-	s.launch(w, func(ctx context.Context, committed func(Generation)) (Generation, error) {
-		return s.config.Store.Commit(ctx, Commit{Take: take, Token: w.token, SavedAt: at, OwnerName: owner, Limits: s.config.Limits,
-			Progress: func(p Phase) { s.do(func() { s.saves.progress(w, p) }) }, Sized: s.sized, Committed: committed})
-	}, s.written)
+	wr.launch(w, func(ctx context.Context, committed func(Generation)) (Generation, error) {
+		return wr.config.Store.Commit(ctx, Commit{Take: take, Token: w.token, SavedAt: at, OwnerName: owner, Limits: wr.config.Limits,
+			Progress: func(p Phase) { wr.do(func() { wr.saves.progress(w, p) }) }, Sized: wr.sized, Committed: committed})
+	})
 }
 
-// launch makes w the write in progress, runs f for it and calls finish with the outcome: on the owner's goroutine,
-// once, and in time even if f hangs, unless this page acquires another lease before. f may announce success before it
-// returns.
-func (s *Saver) launch(w *write, f func(ctx context.Context, committed func(Generation)) (Generation, error), finish func(*write, outcome)) {
-	s.saves.epoch++
-	s.saves.urgent = false
-	w.epoch, w.token = s.saves.epoch, s.lease.Token
+// launch makes w the write in progress, and runs f for it. The write ends with the outcome of f, in time even if f hangs, unless this page
+// acquires another lease before. f may announce success before it returns.
+func (wr *writer) launch(w *write, f func(ctx context.Context, committed func(Generation)) (Generation, error)) {
+	wr.saves.epoch++
+	wr.saves.urgent = false
+	w.epoch, w.token = wr.saves.epoch, wr.lease.Token
 	var ctx context.Context
-	ctx, w.stop = context.WithTimeout(s.life, writeLimit)
-	s.saves.writing = w
-	end := func(o outcome) {
-		s.do(func() {
-			if s.saves.writing == w {
-				s.saves.writing = nil
-				finish(w, o)
-			}
-		})
-	}
+	ctx, w.stop = context.WithTimeout(wr.life, writeLimit)
+	wr.saves.writing = w
+	end := func(o outcome) { wr.do(func() { wr.saves.end(w, o) }) }
 	answer := make(chan outcome, 2) // the first one counts
 	go func() {
 		g, err := f(ctx, func(g Generation) { answer <- outcome{g, nil} })
@@ -72,7 +71,7 @@ func (s *Saver) launch(w *write, f func(ctx context.Context, committed func(Gene
 		}
 		answer <- outcome{g, err}
 	}()
-	s.work.Go(func() {
+	wr.work.Go(func() {
 		defer w.stop()
 		select {
 		case o := <-answer:
@@ -93,13 +92,13 @@ var errOvertaken = &Error{Code: CodeReadOnly, Detail: "another editor has saved 
 
 // shutOut tries again to fence the previous editor, which failed when this page loaded. That editor may have saved
 // since: then this page loads again before it writes.
-func (s *Saver) shutOut() {
-	known, w := s.newest, &write{}
-	s.launch(w, func(ctx context.Context, _ func(Generation)) (Generation, error) {
-		if err := s.config.Store.Fence(ctx, w.token); err != nil {
+func (wr *writer) shutOut() {
+	known, w := wr.newest, &write{}
+	wr.launch(w, func(ctx context.Context, _ func(Generation)) (Generation, error) {
+		if err := wr.config.Store.Fence(ctx, w.token); err != nil {
 			return Generation{}, err
 		}
-		all, err := s.config.Store.List(ctx)
+		all, err := wr.config.Store.List(ctx)
 		switch current := len(all) > 0 && all[0].Current; {
 		case err != nil:
 			return Generation{}, err
@@ -107,120 +106,113 @@ func (s *Saver) shutOut() {
 			return Generation{}, errOvertaken
 		}
 		return Generation{}, nil
-	}, s.shut)
+	})
 }
 
-// shut records whether the previous editor is fenced.
-func (s *Saver) shut(w *write, o outcome) {
-	if s.leaseDone == nil { // the lease has ended, and its waiters have an answer
-		return
+// shut records whether the previous editor is fenced. It returns an error after which this page may not go on with what it has: the store
+// has refused its token, or the previous editor has saved.
+func (wr *writer) shut(w *write, o outcome) error {
+	if wr.leaseDone == nil { // the lease has ended, and its waiters have an answer
+		return nil
 	}
 	if o.err != nil {
-		s.saves.unrestored(o.err)
+		wr.saves.unrestored(o.err)
 	}
 	switch {
 	case o.err == nil:
-		s.unfenced = false
-		s.retries.recovered()
-		s.saves.urgent = len(s.saves.waiters) > 0
-	case !s.writes():
-		s.saves.resolve(w, o)
+		wr.unfenced = false
+		wr.retries.recovered()
+		wr.saves.urgent = len(wr.saves.waiters) > 0
+	case !wr.writes():
+		wr.saves.resolve(w, o)
 	case errors.Is(o.err, ErrStaleToken):
-		s.refused(o.err)
+		return o.err
 	case errors.Is(o.err, errOvertaken):
-		s.saves.refuse(o.err)
-		s.load(s.lease)
+		wr.saves.refuse(o.err)
+		return o.err
 	default:
-		s.retries.failed(o.err)
-		s.saves.resolve(w, o)
+		wr.retries.failed(o.err)
+		wr.saves.resolve(w, o)
 	}
+	return nil
 }
 
-func (s *Saver) sized(bytes int64) { s.do(func() { s.saves.size = bytes }) }
+func (wr *writer) sized(bytes int64) { wr.do(func() { wr.saves.size = bytes }) }
 
-// written handles the outcome of a commit.
-func (s *Saver) written(w *write, o outcome) {
-	holds := s.leaseDone != nil // it may verify its lease
+// written records the outcome of a commit. It returns the restore whose content the page must load now, and an error after which this page
+// may not keep its lease.
+func (wr *writer) written(w *write, o outcome) (*restore, error) {
+	holds := wr.leaseDone != nil // it may verify its lease
 	if o.err != nil {
 		if holds { // otherwise yield has done so, and another page may have saved the text since
-			s.changes.keep(w.since)
+			wr.changes.keep(w.since)
 		}
-		s.saves.unrestored(o.err)
+		wr.saves.unrestored(o.err)
 		switch {
 		case !holds:
-		case errors.Is(o.err, ErrStaleToken):
-			s.refused(o.err)
-		case errors.Is(o.err, lock.ErrNotAllowed):
-			s.stepBack(o.err, 0)
+		case errors.Is(o.err, ErrStaleToken), errors.Is(o.err, lock.ErrNotAllowed):
+			return nil, o.err
 		default:
-			s.retries.failed(o.err)
+			wr.retries.failed(o.err)
 		}
-		s.saves.resolve(w, o)
-		return
+		return nil, nil
 	}
 	g := o.generation
 	if holds {
-		s.refusals = 0
-		s.retries.recovered()
-		s.drafts.unsaved = unsaved{}
+		wr.refusals = 0
+		wr.retries.recovered()
+		wr.drafts.unsaved = unsaved{}
 	} else {
-		s.clean(w)
+		wr.clean(w)
 	}
-	s.saved(w, g)
-	if w.restores != nil {
-		s.restored(w)
+	wr.saved(w, g)
+	if w.restores != nil && wr.restored(w) {
+		return w.restores, nil
 	}
-	s.saves.resolve(w, o)
+	return nil, nil
 }
 
 // emptied makes this page save its text anew if an error says that the storage was emptied.
-func (s *Saver) emptied(err error) {
-	if errors.Is(err, ErrEvicted) && s.writes() {
-		s.changes.keep(s.changes.now())
+func (wr *writer) emptied(err error) {
+	if errors.Is(err, ErrEvicted) && wr.writes() {
+		wr.changes.keep(wr.changes.now())
 	}
 }
 
-// FlushNow saves now. It returns when the changes before the call are durable, with the generation that contains them.
-// If nothing has changed it returns the last generation; if nothing was ever saved it writes the first one.
-//
-// Errors match ErrReadOnly (with the reason as its cause), ErrDisabled, ErrDisposed, ErrSnapshotFailed or those of
-// [Store]; after the last two kinds the change stays, and AutoSave tries again. If ctx has ended, its cause is
-// returned, and after fourteen seconds ErrWriteFailed; saving continues.
-func (s *Saver) FlushNow(ctx context.Context) (Generation, error) {
-	ctx, stop := bounded(ctx)
-	defer stop()
-	return s.flush(ctx, editing)
-}
-
-func (s *Saver) flush(ctx context.Context, as role) (Generation, error) {
-	return s.generation(ctx, func(result chan outcome) { s.queue(as, result) })
-}
-
-// generation requests a generation and returns it. The answer may arrive after ctx has ended.
-func (s *Saver) generation(ctx context.Context, ask func(result chan outcome)) (Generation, error) {
-	result := make(chan outcome, 1)
-	if !s.do(func() { ask(result) }) {
-		return Generation{}, s.over()
-	}
-	select {
-	case o := <-result:
-		return o.generation, o.err
-	case <-ctx.Done():
-		return Generation{}, late(ctx, CodeWriteFailed, theSave)
+// leave begins to give the lock away. A restore that has not begun is refused: the page's own text is handed over.
+func (wr *writer) leave() {
+	wr.enter(leaving)
+	for i := len(wr.saves.restores) - 1; i >= 0; i-- {
+		if wr.saves.writing == nil || wr.saves.writing.restores != wr.saves.restores[i] {
+			wr.saves.settleRestore(wr.saves.restores[i], wr.refusal())
+		}
 	}
 }
 
-func (s *Saver) queue(as role, result chan outcome) {
-	dirty := s.changes.dirty()
+// due returns the time of the next write.
+func (wr *writer) due() (time.Time, bool) {
 	switch {
-	case s.role != as:
-		result <- outcome{err: s.refusal()}
-	case !dirty && !s.saves.saving() && s.newest != nil:
-		result <- outcome{generation: *s.newest}
-	case !dirty && s.saves.saving() && (s.saves.writing.restores == nil || s.loadable(s.saves.writing.restores)): // else the page's text is saved again
-		s.saves.waiters = append(s.saves.waiters, waiter{s.saves.epoch, result})
+	case wr.saves.urgent, len(wr.saves.restores) > 0:
+		return time.Now(), true
+	case wr.unfenced:
+		return wr.retries.retryAt, true
+	case !wr.changes.dirty():
+		return time.Time{}, false
+	case wr.retries.failures > 0:
+		return wr.retries.retryAt, true
+	}
+	return wr.changes.due(wr.config.Debounce, wr.config.Idle), true
+}
+
+// writeNext begins the write that is due.
+func (wr *writer) writeNext() {
+	wr.saves.bound()
+	switch {
+	case wr.unfenced:
+		wr.shutOut()
+	case wr.restorable():
+		wr.restoreNext()
 	default:
-		s.saves.urgent = true
-		s.saves.waiters = append(s.saves.waiters, waiter{s.saves.epoch + 1, result})
+		wr.write()
 	}
 }
