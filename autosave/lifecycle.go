@@ -21,33 +21,33 @@ func (s *Saver) Suspend(ctx context.Context) error {
 }
 
 // depart saves for the last time, releases the lock and takes the role.
-func (s *Saver) depart(ctx context.Context, r role) error {
+func (p *page) depart(ctx context.Context, r role) error {
 	ctx, stop := bounded(ctx)
 	defer stop()
 	var lease lock.Lease
 	var asker string
-	if !s.do(func() {
-		s.departing++
-		asker = s.endHandover()
-		if s.writes() || s.verifying() {
-			s.leave()
+	if !p.do(func() {
+		p.departing++
+		asker = p.endHandover()
+		if p.writes() || p.verifying() {
+			p.leave()
 		}
 	}) {
-		return s.over()
+		return p.over()
 	}
-	err := s.keepLast(ctx, r, s.flushLast(ctx))
-	if !s.do(func() {
-		lease = s.lease // its release may be under way
-		before := s.retries.lastErr
-		s.departing--
-		s.yield(r, before)
-		s.settle()
+	err := p.keepLast(ctx, r, p.flushLast(ctx))
+	if !p.do(func() {
+		lease = p.lease // its release may be under way
+		before := p.retries.lastErr
+		p.departing--
+		p.yield(r, before)
+		p.settle()
 	}) {
-		return s.over()
+		return p.over()
 	}
 	err = errors.Join(err, lease.Release(ctx))
 	if asker != "" {
-		s.post(Message{Kind: EditLeft, Round: asker})
+		p.post(Message{Kind: EditLeft, Round: asker})
 	}
 	return err
 }
@@ -90,15 +90,15 @@ func (s *Saver) Resume(ctx context.Context) error {
 }
 
 // verify renews the lease before the page may go on.
-func (s *Saver) verify() {
-	lease := s.lease
-	s.enter(starting)
-	s.background(func(ctx context.Context, step func(func()) bool) {
+func (p *page) verify() {
+	lease := p.lease
+	p.enter(starting)
+	p.background(func(ctx context.Context, step func(func()) bool) {
 		err := renew(ctx, lease)
 		step(func() {
-			if s.mayGoOn(lease, err) {
-				s.enter(editing)
-				s.settle()
+			if p.mayGoOn(lease, err) {
+				p.enter(editing)
+				p.settle()
 			}
 		})
 	})
@@ -106,12 +106,12 @@ func (s *Saver) verify() {
 
 // mayGoOn reports whether the page still has its lease, after a renewal that ended with err. If not, the page becomes a
 // viewer, or acquires the lock anew.
-func (s *Saver) mayGoOn(lease lock.Lease, err error) bool {
+func (p *page) mayGoOn(lease lock.Lease, err error) bool {
 	switch {
 	case wait.Closed(lease.Done()):
-		s.lost()
+		p.lost()
 	case err != nil && !errors.Is(err, lock.ErrRenewFailed):
-		s.regain(err) // the state of the lease is unknown
+		p.regain(err) // the state of the lease is unknown
 	default:
 		return true
 	}

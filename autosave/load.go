@@ -13,22 +13,22 @@ import (
 const reloads = 5
 
 // load fences the previous editor and reads the content that it has left. The page may edit once that has succeeded.
-func (s *Saver) load(l lock.Lease) {
-	s.lease, s.leaseDone = l, l.Done()
-	s.saves.writing = nil // the outcome of a write under a former lease says nothing about this one; load finds what it has saved
-	s.enter(loading)
-	s.background(func(ctx context.Context, step func(func()) bool) {
-		next := s.config.Retry.Delays()
+func (p *page) load(l lock.Lease) {
+	p.lease, p.leaseDone = l, l.Done()
+	p.saves.writing = nil // the outcome of a write under a former lease says nothing about this one; load finds what it has saved
+	p.enter(loading)
+	p.background(func(ctx context.Context, step func(func()) bool) {
+		next := p.config.Retry.Delays()
 		for round := 0; ctx.Err() == nil; {
 			var in loader
 			var news int64
 			if !step(func() {
-				in = loader{&s.config, &s.changes, s.adopted, l, s.newest, s.drafts.lineage, s.drafts.unsaved}
-				news = s.drafts.news
+				in = loader{&p.config, &p.changes, p.adopted, l, p.newest, p.drafts.lineage, p.drafts.unsaved}
+				news = p.drafts.news
 			}) {
 				return
 			}
-			began := s.config.Clock.Now()
+			began := p.config.Clock.Now()
 			found, err := in.find(ctx)
 			if err == nil {
 				var again bool
@@ -36,9 +36,9 @@ func (s *Saver) load(l lock.Lease) {
 				renewal := in.renewLate(ctx, began)
 				step(func() {
 					// Text typed since the snapshot was taken belongs to it too, and a draft may be decided about by now.
-					again = (found.foreign && s.changes.count() != found.marked || s.drafts.news != news) && round < reloads
-					if s.loadedOwn(found); !again && s.mayGoOn(l, renewal) {
-						s.edit(found)
+					again = (found.foreign && p.changes.count() != found.marked || p.drafts.news != news) && round < reloads
+					if p.loadedOwn(found); !again && p.mayGoOn(l, renewal) {
+						p.edit(found)
 					}
 				})
 				if !again {
@@ -49,15 +49,15 @@ func (s *Saver) load(l lock.Lease) {
 			step(func() {
 				switch {
 				case errors.Is(err, ErrStaleToken):
-					s.refused(err)
+					p.refused(err)
 					return
 				case errors.Is(err, lock.ErrNotAllowed):
-					s.stepBack(err, 0)
+					p.stepBack(err, 0)
 					return
 				}
-				s.retries.failures++
-				s.retries.lastErr = err
-				s.settle() // read-only for now; waiting callers get an answer
+				p.retries.failures++
+				p.retries.lastErr = err
+				p.settle() // read-only for now; waiting callers get an answer
 			})
 			_ = wait.For(ctx, next())
 		}

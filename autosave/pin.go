@@ -83,28 +83,28 @@ func (s *Saver) Pin(ctx context.Context, id, name string) (Generation, error) {
 	return s.generation(ctx, func(result chan outcome) { s.pin(id, name, result) })
 }
 
-func (s *Saver) pin(id, name string, result chan outcome) {
-	if s.role != editing {
-		result <- outcome{err: s.refusal()}
+func (p *page) pin(id, name string, result chan outcome) {
+	if p.role != editing {
+		result <- outcome{err: p.refusal()}
 		return
 	}
-	token, term := s.lease.Token, s.term
-	s.work.Go(func() {
-		ctx, stop := context.WithTimeout(s.life, writeLimit)
+	token, term := p.lease.Token, p.term
+	p.work.Go(func() {
+		ctx, stop := context.WithTimeout(p.life, writeLimit)
 		defer stop()
-		g, err := s.config.Store.Pin(ctx, token, id, name)
+		g, err := p.config.Store.Pin(ctx, token, id, name)
 		if err != nil {
 			err = asError(err, CodeWriteFailed, "the generation could not be pinned")
 		}
-		s.do(func() {
+		p.do(func() {
 			switch {
-			case err == nil && s.newest != nil && s.newest.ID == g.ID:
-				s.newest = &g
-			case errors.Is(err, ErrStaleToken) && s.term == term:
-				s.release()
-				s.readonly(lock.ReasonLeaseLost, err)
+			case err == nil && p.newest != nil && p.newest.ID == g.ID:
+				p.newest = &g
+			case errors.Is(err, ErrStaleToken) && p.term == term:
+				p.release()
+				p.readonly(lock.ReasonLeaseLost, err)
 			default:
-				s.emptied(err)
+				p.emptied(err)
 			}
 		})
 		result <- outcome{g, err}

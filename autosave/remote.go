@@ -83,54 +83,54 @@ func (s *status) preview(ctx context.Context, reason lock.ReadonlyReason, step f
 // waits at the other machine, and its request carries the question there. A page that asks for a document below this one
 // could not share the names around it with the editor while this page waits for them. So this page waits until nobody edits or waits there,
 // at most for the time that the other page and the editor have.
-func (s *Saver) letPass(m Message) {
-	here, far := s.config.document(), s.config.remoteStore() != nil
+func (p *page) letPass(m Message) {
+	here, far := p.config.document(), p.config.remoteStore() != nil
 	below := m.Document != here && strings.HasPrefix(m.Document+"/", here+"/")
-	if s.role != viewing || !s.queued || s.asking != nil && far || !below && !far {
+	if p.role != viewing || !p.queued || p.asking != nil && far || !below && !far {
 		return
 	}
-	s.stop()
-	s.enter(viewing)
+	p.stop()
+	p.enter(viewing)
 	if !below {
-		s.lineUp(lateInspectLimit) // meanwhile, a page without standby joins the queue
+		p.lineUp(lateInspectLimit) // meanwhile, a page without standby joins the queue
 		return
 	}
-	s.queued = true
+	p.queued = true
 	end := time.Now().Add(vetoLimit + 2*(handoverLimit+min(max(m.Grace, DefaultGrace), graceLimit)))
-	if end.After(s.passing) {
-		s.passing = end
+	if end.After(p.passing) {
+		p.passing = end
 	}
-	end = s.passing
-	s.background(func(ctx context.Context, step func(func()) bool) {
+	end = p.passing
+	p.background(func(ctx context.Context, step func(func()) bool) {
 		for awaited := true; awaited && wait.For(ctx, lateInspectLimit) == nil && time.Until(end) > 0; {
-			_, awaited = s.config.inspect(ctx, lateInspectLimit)
+			_, awaited = p.config.inspect(ctx, lateInspectLimit)
 		}
-		step(func() { s.lineUp(0) })
+		step(func() { p.lineUp(0) })
 	})
 }
 
 // queueRemotely makes a page without standby wait while it asks, so that its request can carry the question to another
 // machine. A page that has just lost the lock gets autosave:readonly before.
-func (s *Saver) queueRemotely(ctx context.Context) (leave func()) {
-	if s.config.remoteStore() == nil {
+func (p *page) queueRemotely(ctx context.Context) (leave func()) {
+	if p.config.remoteStore() == nil {
 		return func() {}
 	}
 	for waits := true; waits; {
 		var verdict chan struct{}
-		s.do(func() {
-			if waits, verdict = s.telling, s.verdict; !waits && s.role == viewing {
-				s.stop()
-				s.enter(viewing)
-				s.lineUp(0)
+		p.do(func() {
+			if waits, verdict = p.telling, p.verdict; !waits && p.role == viewing {
+				p.stop()
+				p.enter(viewing)
+				p.lineUp(0)
 			}
 		})
-		waits = waits && s.await(ctx, verdict) == nil
+		waits = waits && p.await(ctx, verdict) == nil
 	}
 	return func() {
-		s.do(func() {
-			if s.role == viewing && s.queued {
-				s.stop()
-				s.enter(viewing)
+		p.do(func() {
+			if p.role == viewing && p.queued {
+				p.stop()
+				p.enter(viewing)
 			}
 		})
 	}

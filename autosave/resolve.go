@@ -93,10 +93,3 @@ func (wr *writer) saveDraft(ctx context.Context, d Draft, as Resolution, decided
 	}
 	return nil
 }
-
-// give makes the page load the content, which is the current generation. The page may not write before it has loaded
-// it.
-func (s *Saver) give(text []byte) {
-	s.enter(loading)
-	s.edit(loaded{newest: s.newest, content: text, foreign: true, waiting: s.drafts.waiting})
-}

@@ -14,7 +14,7 @@ import (
 //
 // One goroutine, run, owns all mutable state. Slow work runs on other goroutines and returns its results through do.
 type Saver struct {
-	peers
+	page
 	final State // read after gone is closed
 
 	disposed   chan struct{} // closed when the Dispose that ends this page has its result
@@ -140,30 +140,6 @@ func (s *Saver) run() {
 	s.final = s.state()
 }
 
-// advance begins everything that is due, sets the timer to the next deadline, and emits the phase.
-func (s *Saver) advance() {
-	if s.role == ended {
-		return
-	}
-	if o := s.saves.takeEnded(); o != nil {
-		s.writeEnded(o.write, o.outcome)
-	}
-	if s.drafts.settled && s.changes.dirty() {
-		s.drafts.settled = false
-		s.reconsider()
-	}
-	if s.saves.writing == nil && s.writes() {
-		if at, ok := s.due(); ok {
-			if pause := time.Until(at); pause > 0 {
-				s.timer.Reset(pause)
-			} else {
-				s.writeNext()
-			}
-		}
-	}
-	s.emitPhase(s.phase())
-}
-
 // Drafts returns the drafts of this document that wait for a decision, the newest first.
 // Errors match ErrReadFailed or ErrDisabled.
 func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) { return s.waitingDrafts(ctx) }
@@ -178,27 +154,4 @@ func (s *Saver) FlushNow(ctx context.Context) (Generation, error) {
 	ctx, stop := bounded(ctx)
 	defer stop()
 	return s.flush(ctx, editing)
-}
-
-// writeEnded handles the outcome of a write.
-func (s *Saver) writeEnded(w *write, o outcome) {
-	if w.fences() {
-		switch err := s.shut(w, o); {
-		case errors.Is(err, ErrStaleToken):
-			s.refused(err)
-		case err != nil:
-			s.load(s.lease)
-		}
-		return
-	}
-	given, err := s.written(w, o)
-	switch {
-	case errors.Is(err, ErrStaleToken):
-		s.refused(err)
-	case err != nil:
-		s.stepBack(err, 0)
-	case given != nil:
-		s.give(given.content)
-	}
-	s.saves.resolve(w, o)
 }
