@@ -13,47 +13,6 @@ import (
 // asks is how often a page that wants to edit asks while one page after the other becomes the editor.
 const asks = 4
 
-// ask is a handover on the side of the page that wants to edit. It never acquires the lock after it is withdrawn.
-type ask struct {
-	round     string
-	force     bool
-	grace     time.Duration
-	answers   chan Message       // has room for every possible answer
-	withdrawn chan struct{}      // closed when the page is suspended
-	rivals    map[string]Message // other pages that asked meanwhile, by round; nil: they are turned away
-	refused   bool               // the server has refused this page, which does not wait for its turn
-
-	// Used only by RequestEdit.
-	pages  map[string]promise // the answers of the editors, by lease id; "" for editors that are not known yet
-	count  int                // how often this page has asked
-	remote bool               // an editor on another machine has accepted
-	at     time.Time          // when this page last asked
-	forced bool               // it takes the lock without an offer
-}
-
-func (a *ask) receive(m Message) {
-	select {
-	case a.answers <- m:
-	default:
-	}
-}
-
-// stillOffers reports whether the editor that has just answered still offers the lock. It may be closed by now, and another page may edit that
-// was not asked. If the look shows a page that was asked, that one edited before: its lock excludes the one that is offered. The look is short,
-// unless nobody edits or the editor is slow to give its name.
-func (s *Saver) stillOffers(ctx context.Context, a *ask) bool {
-	for _, limit := range []time.Duration{inspectLimit, lateInspectLimit} {
-		editors := s.config.editors(ctx, limit)
-		if slices.ContainsFunc(editors, func(h lock.Holder) bool { _, asked := a.pages[h.LeaseID]; return h.LeaseID != "" && !asked }) {
-			return false
-		}
-		if len(editors) > 0 && editors[0].LeaseID != "" { // those without a name come first
-			break
-		}
-	}
-	return len(a.answers) == 0
-}
-
 // EditOptions configure a request for the lock.
 type EditOptions struct {
 	// Force takes the lock from a holder that does not answer. It never takes the lock from a holder that refuses.
@@ -75,58 +34,97 @@ type EditOptions struct {
 // ErrAborted with the cause of ctx, ErrDisabled or ErrDisposed. None takes longer than
 // Grace and nine seconds, and some twenty more for each of at most four pages that answer.
 func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
-	opts.Grace = cmp.Or(opts.Grace, DefaultGrace)
-	a := &ask{round: lock.NewID(), force: opts.Force, grace: opts.Grace, answers: make(chan Message, 16), withdrawn: make(chan struct{}),
-		rivals: make(map[string]Message), pages: make(map[string]promise)}
-	verdict, err := s.beginAsk(ctx, a)
+	return newAsker(&s.page, opts).run(ctx)
+}
+
+// ask is the request of this page for the lock, as far as the goroutine of the loop needs it. This page never acquires the lock after the
+// request is withdrawn.
+type ask struct {
+	round     string
+	force     bool
+	grace     time.Duration
+	answers   chan Message       // has room for every possible answer
+	withdrawn chan struct{}      // closed when the page is suspended
+	rivals    map[string]Message // other pages that asked meanwhile, by round; nil: they are turned away
+}
+
+func (a *ask) receive(m Message) {
+	select {
+	case a.answers <- m:
+	default:
+	}
+}
+
+// asker makes one request for the lock, on the goroutine of RequestEdit.
+type asker struct {
+	*page
+	own        *ask
+	promises   promises
+	deadline   *time.Timer // until then the editors have time to answer
+	count      int         // how often this page has asked
+	at         time.Time   // when this page last asked
+	remote     bool        // an editor on another machine has accepted
+	forced     bool        // this page takes the lock without an offer
+	notAllowed bool        // the server has refused this page, which does not wait for its turn
+}
+
+func newAsker(p *page, opts EditOptions) *asker {
+	grace := cmp.Or(opts.Grace, DefaultGrace)
+	own := &ask{round: lock.NewID(), force: opts.Force, grace: grace, answers: make(chan Message, 16), withdrawn: make(chan struct{}), rivals: make(map[string]Message)}
+	return &asker{page: p, own: own, promises: promises{grace: grace, byLease: make(map[string]promise)}}
+}
+
+// run asks, and returns when this page edits or the request has failed.
+func (r *asker) run(ctx context.Context) error {
+	verdict, err := r.start(ctx)
 	if verdict == nil {
 		return err
 	}
-	defer s.do(func() {
-		if s.asking == a {
-			s.asking = nil
+	defer r.do(func() {
+		if r.asking == r.own {
+			r.asking = nil
 		}
 	})
-	if s.config.NoStandby || a.refused {
+	if r.config.NoStandby || r.notAllowed {
 		// Nobody would answer if nobody held it.
-		if done, err := s.tryFree(ctx, a); done {
+		if done, err := r.tryFree(ctx); done {
 			return err
 		}
-		defer s.queueRemotely(ctx)()
+		defer r.queueRemotely(ctx)()
 	}
-	err = s.negotiate(ctx, a, verdict)
+	err = r.negotiate(ctx, verdict)
 	if err != nil {
-		s.post(Message{Kind: EditCancelled, Round: a.round})
+		r.post(Message{Kind: EditCancelled, Round: r.own.round})
 	}
 	return err
 }
 
-// beginAsk asks the page that edits, as soon as the next holder of a lock that this page gives away is known. It returns
+// start asks the page that edits, as soon as the next holder of a lock that this page gives away is known. It returns
 // the verdict to wait for, or nil if there is none: by an error, or because this page edits.
-func (s *Saver) beginAsk(ctx context.Context, a *ask) (verdict chan struct{}, err error) {
+func (r *asker) start(ctx context.Context) (verdict chan struct{}, err error) {
 	var at role
 	begin := func() {
-		at, verdict = s.role, s.verdict
+		at, verdict = r.role, r.verdict
 		switch {
 		case at == editing, at == suspended, at == leaving:
-		case s.asking != nil:
+		case r.asking != nil:
 			at = ended
 		default:
-			s.asking = a
-			a.refused = errors.Is(s.retries.lastErr, lock.ErrNotAllowed)
-			a.give("", a.grace)
-			if s.holder != nil {
-				a.give(s.holder.LeaseID, a.grace)
+			r.asking = r.own
+			r.notAllowed = errors.Is(r.retries.lastErr, lock.ErrNotAllowed)
+			r.promises.give("", r.own.grace)
+			if r.holder != nil {
+				r.promises.give(r.holder.LeaseID, r.own.grace)
 			}
-			s.request(a)
+			r.request()
 		}
 	}
 	for at = leaving; at == leaving; {
-		if !s.do(begin) {
-			return nil, s.over()
+		if !r.do(begin) {
+			return nil, r.over()
 		}
 		if at == leaving {
-			if err := s.await(ctx, verdict); err != nil {
+			if err := r.await(ctx, verdict); err != nil {
 				return nil, err
 			}
 		}
@@ -145,79 +143,79 @@ func (s *Saver) beginAsk(ctx context.Context, a *ask) (verdict chan struct{}, er
 var errSuspended = &Error{Code: CodeReadOnly, Detail: "this page is suspended; resume it first"}
 
 // request asks all editors.
-func (s *Saver) request(a *ask) {
-	a.count++
-	a.at = time.Now()
-	s.repeat(a)
+func (r *asker) request() {
+	r.count++
+	r.at = time.Now()
+	r.repeat()
 }
 
 // repeat sends the last question again, for pages that did not hear it.
-func (s *Saver) repeat(a *ask) {
-	s.post(Message{Kind: EditRequest, Round: a.round, Force: a.force, Grace: a.grace, Question: a.count})
+func (r *asker) repeat() {
+	r.post(Message{Kind: EditRequest, Round: r.own.round, Force: r.own.force, Grace: r.own.grace, Question: r.count})
 }
 
 // again asks once more, and gives the editor with that lease time to answer. It reports whether the request ends because this page has asked
 // too often: force takes nothing from an editor that was not asked, or that answers.
-func (s *Saver) again(a *ask, lease string, pause time.Duration, timer *time.Timer) (done bool, err error) {
-	if a.count == asks {
+func (r *asker) again(lease string, pause time.Duration) (done bool, err error) {
+	if r.count == asks {
 		return true, &Error{Code: CodeHandoverNoAnswer, Detail: "one page after the other edits, or answers too late"}
 	}
 	if lease != "" {
-		a.give(lease, pause)
+		r.promises.give(lease, pause)
 	}
-	s.do(func() { s.request(a) })
-	timer.Reset(pause)
+	r.do(r.request)
+	r.deadline.Reset(pause)
 	return false, nil
 }
 
 // tryFree takes the lock if nobody holds it.
-func (s *Saver) tryFree(ctx context.Context, a *ask) (done bool, err error) {
-	if s.config.whoEdits(ctx, inspectLimit) != nil {
+func (r *asker) tryFree(ctx context.Context) (done bool, err error) {
+	if r.config.whoEdits(ctx, inspectLimit) != nil {
 		return false, nil
 	}
-	err = s.take(ctx, a, false)
+	err = r.take(ctx, false)
 	return !errors.Is(err, ErrReadOnly) || errors.Is(err, context.DeadlineExceeded), err
 }
 
-func (s *Saver) negotiate(ctx context.Context, a *ask, verdict chan struct{}) error {
-	timer := time.NewTimer(a.grace)
-	defer timer.Stop()
+func (r *asker) negotiate(ctx context.Context, verdict chan struct{}) error {
+	r.deadline = time.NewTimer(r.own.grace)
+	defer r.deadline.Stop()
 	for {
 		select {
 		case <-verdict: // its turn came without a handover
-			if !s.ReadOnly() {
+			if !r.readOnly.Load() {
 				return nil
 			}
-			s.do(func() { verdict = s.verdict })
-		case m := <-a.answers:
-			if done, err := s.hearAnswer(ctx, a, m, timer); done {
+			r.do(func() { verdict = r.verdict })
+		case m := <-r.own.answers:
+			if done, err := r.hearAnswer(ctx, m); done {
 				return err
 			}
-		case <-timer.C:
-			if a.force && s.outranked(a) { // checked before it looks for editors: the other page may edit by then, and was not asked
+		case <-r.deadline.C:
+			if r.own.force && r.outranked() { // checked before it looks for editors: the other page may edit by then, and was not asked
 				return &Error{Code: CodeHandoverBusy, Detail: "another page takes it over at this moment"}
 			}
-			if done, err := s.takeOffered(ctx, a, timer); done {
+			if done, err := r.takeOffered(ctx); done {
 				return err
 			}
 		case <-ctx.Done():
 			return &Error{Code: CodeAborted, Detail: "the caller gave up", Err: context.Cause(ctx)}
-		case <-a.withdrawn:
+		case <-r.own.withdrawn:
 			return errSuspended
-		case <-s.gone:
-			return s.over()
+		case <-r.gone:
+			return r.over()
 		}
 	}
 }
 
 // hearAnswer handles an answer, and reports whether it ends the request.
-func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.Timer) (done bool, err error) {
+func (r *asker) hearAnswer(ctx context.Context, m Message) (done bool, err error) {
 	switch m.Kind {
 	case EditAccepted:
-		limit := vetoLimit + handoverLimit + a.grace
-		a.remote = m.Remote
-		a.give(m.Detail, limit)
-		timer.Reset(limit)
+		limit := vetoLimit + handoverLimit + r.own.grace
+		r.remote = m.Remote
+		r.promises.give(m.Detail, limit)
+		r.deadline.Reset(limit)
 	case EditSilent:
 		return true, &Error{Code: CodeHandoverNoAnswer, Detail: m.Detail}
 	case EditRefused:
@@ -225,65 +223,81 @@ func (s *Saver) hearAnswer(ctx context.Context, a *ask, m Message, timer *time.T
 	case EditBusy:
 		return true, &Error{Code: CodeHandoverBusy, Detail: "another page asked before"}
 	case EditGranted:
-		if m.Question > 0 && m.Question != a.count {
+		if m.Question > 0 && m.Question != r.count {
 			return false, nil // an offer for a former question may be over; the page answers the last one, too
 		}
-		until := a.at.Add(offerLimit)
+		until := r.at.Add(offerLimit)
 		if time.Until(until) <= 0 {
 			// The offer may have expired while this page slept: ask again. A page that still offers the lock repeats its offer.
-			return s.again(a, m.Detail, a.grace, timer)
+			return r.again(m.Detail, r.own.grace)
 		}
-		a.offers(m, until)
-		if len(m.Document) <= len(s.config.document()) && s.stillOffers(ctx, a) && time.Until(until) > 0 { // otherwise there may be more editors
-			return s.steal(ctx, a, timer)
+		r.promises.offers(m, until)
+		if len(m.Document) <= len(r.config.document()) && r.stillOffers(ctx) && time.Until(until) > 0 { // otherwise there may be more editors
+			return r.steal(ctx)
 		}
-		return s.takeOffered(ctx, a, timer)
+		return r.takeOffered(ctx)
 	case EditLeft:
-		a.moved(m)
-		if s.config.NoStandby { // otherwise its turn comes without a handover, or the turn of another page, which is then asked
-			return s.tryFree(ctx, a)
+		r.promises.moved(m)
+		if r.config.NoStandby { // otherwise its turn comes without a handover, or the turn of another page, which is then asked
+			return r.tryFree(ctx)
 		}
 	case Edits:
-		a.moved(m)
-		return s.again(a, m.Holder.LeaseID, a.grace, timer)
+		r.promises.moved(m)
+		return r.again(m.Holder.LeaseID, r.own.grace)
 	}
 	return false, nil
 }
 
 // takeOffered takes the lock if all editors have offered it or, by force, have used up their time. It reports whether
 // that ends the request. Otherwise it sets the timer to the end of their time.
-func (s *Saver) takeOffered(ctx context.Context, a *ask, timer *time.Timer) (done bool, err error) {
-	editors := s.config.editors(ctx, lateInspectLimit)
-	if len(a.answers) > 0 { // hear them first: this page may have slept until now
-		timer.Reset(time.Millisecond)
+func (r *asker) takeOffered(ctx context.Context) (done bool, err error) {
+	editors := r.config.editors(ctx, lateInspectLimit)
+	if len(r.own.answers) > 0 { // hear them first: this page may have slept until now
+		r.deadline.Reset(time.Millisecond)
 		return false, nil
 	}
-	pause, offered, again := a.weigh(editors)
+	pause, offered, again := r.promises.weigh(editors)
 	switch {
 	case again:
-		return s.again(a, "", pause, timer)
+		return r.again("", pause)
 	case pause > 0:
-		timer.Reset(pause)
+		r.deadline.Reset(pause)
 		return false, nil
 	case offered:
-	case !a.force || a.remote:
-		if s.config.NoStandby && s.config.remoteStore() == nil { // otherwise this page is in the queue
-			if done, err := s.tryFree(ctx, a); done {
+	case !r.own.force || r.remote:
+		if r.config.NoStandby && r.config.remoteStore() == nil { // otherwise this page is in the queue
+			if done, err := r.tryFree(ctx); done {
 				return true, err
 			}
 		}
 		return true, &Error{Code: CodeHandoverNoAnswer, Detail: "the page that edits does not answer; force takes the lock from it"}
 	}
-	a.forced = !offered
-	return s.steal(ctx, a, timer)
+	r.forced = !offered
+	return r.steal(ctx)
+}
+
+// stillOffers reports whether the editor that has just answered still offers the lock. It may be closed by now, and another page may edit that
+// was not asked. If the look shows a page that was asked, that one edited before: its lock excludes the one that is offered. The look is short,
+// unless nobody edits or the editor is slow to give its name.
+func (r *asker) stillOffers(ctx context.Context) bool {
+	for _, limit := range []time.Duration{inspectLimit, lateInspectLimit} {
+		editors := r.config.editors(ctx, limit)
+		if slices.ContainsFunc(editors, func(h lock.Holder) bool { _, asked := r.promises.byLease[h.LeaseID]; return h.LeaseID != "" && !asked }) {
+			return false
+		}
+		if len(editors) > 0 && editors[0].LeaseID != "" { // those without a name come first
+			break
+		}
+	}
+	return len(r.own.answers) == 0
 }
 
 // outranked reports whether another page is about to take the lock by force as well. The page with the lowest round
 // takes it.
-func (s *Saver) outranked(a *ask) (yes bool) {
-	s.do(func() {
-		for round, m := range a.rivals {
-			yes = yes || m.Force && round < a.round
+func (r *asker) outranked() (yes bool) {
+	r.do(func() {
+		for round, m := range r.own.rivals {
+			yes = yes || m.Force && round < r.own.round
 		}
 	})
 	return yes

@@ -19,26 +19,32 @@ func (p promise) covers(document string) bool {
 	return p.names != "" && strings.HasPrefix("/"+document+"/", p.names+"/")
 }
 
+// promises knows the answers of the editors that this page has asked. The goroutine of RequestEdit uses it alone.
+type promises struct {
+	grace   time.Duration      // how long this page waits for an answer
+	byLease map[string]promise // by the id of the editor's lease; "" for editors that are not known yet
+}
+
 // offers records an offer.
-func (a *ask) offers(m Message, until time.Time) {
-	a.pages[m.Detail] = promise{true, until, "/" + m.Document}
+func (ps *promises) offers(m Message, until time.Time) {
+	ps.byLease[m.Detail] = promise{true, until, "/" + m.Document}
 }
 
 // moved records that a document has another editor than the one that has offered it or one around it, or none.
-func (a *ask) moved(m Message) {
-	for lease, p := range a.pages {
+func (ps *promises) moved(m Message) {
+	for lease, p := range ps.byLease {
 		if lease != m.Holder.LeaseID && p.covers(m.Document) {
 			p.names = ""
-			a.pages[lease] = p
+			ps.byLease[lease] = p
 		}
 	}
 }
 
 // leaseOf returns the lease of an editor. An editor without a name has the one that is offered for the document that it keeps, or for one around
 // that.
-func (a *ask) leaseOf(h lock.Holder) string {
+func (ps *promises) leaseOf(h lock.Holder) string {
 	if h.LeaseID == "" {
-		for lease, p := range a.pages {
+		for lease, p := range ps.byLease {
 			if p.covers(h.Excludes) && time.Until(p.until) > 0 {
 				return lease
 			}
@@ -48,37 +54,37 @@ func (a *ask) leaseOf(h lock.Holder) string {
 }
 
 // give gives an editor time to answer, unless it has offered the lock.
-func (a *ask) give(lease string, limit time.Duration) {
+func (ps *promises) give(lease string, limit time.Duration) {
 	until := time.Now().Add(limit)
-	if p := a.pages[lease]; !p.granted && until.After(p.until) {
-		a.pages[lease] = promise{until: until}
+	if p := ps.byLease[lease]; !p.granted && until.After(p.until) {
+		ps.byLease[lease] = promise{until: until}
 	}
 }
 
 // weigh returns how much time the editors still have, whether all of them have offered the lock, and whether to ask again: for editors
 // that were not asked, or whose offer has expired. An editor whose lease is unknown was asked: a new editor announces itself. It may be any
 // of those that have answered, or it is frozen and has had its time since the first question.
-func (a *ask) weigh(editors []lock.Holder) (pause time.Duration, offered, again bool) {
+func (ps *promises) weigh(editors []lock.Holder) (pause time.Duration, offered, again bool) {
 	offered = len(editors) > 0
 	var leases []string
 	for _, h := range editors {
-		own := a.leaseOf(h)
+		own := ps.leaseOf(h)
 		leases = append(leases, own)
 		if own == "" {
-			for lease := range a.pages {
+			for lease := range ps.byLease {
 				leases = append(leases, lease)
 			}
 		}
 	}
 	for _, lease := range leases {
-		p, asked := a.pages[lease]
+		p, asked := ps.byLease[lease]
 		left := time.Until(p.until)
 		if p.granted && left > 0 {
 			continue
 		}
 		if offered = false; p.granted || !asked {
-			left, again = a.grace, true
-			a.pages[lease] = promise{until: time.Now().Add(left)}
+			left, again = ps.grace, true
+			ps.byLease[lease] = promise{until: time.Now().Add(left)}
 		}
 		pause = max(pause, left)
 	}
