@@ -63,7 +63,7 @@ func (p *page) lineUp(pause time.Duration) {
 	opts.Backoff.MaxRetries = lock.Unlimited
 	opts.After = p.after
 	if p.refusals > 1 {
-		pause = max(pause, p.patience())
+		pause = max(pause, p.refusalPause())
 	}
 	p.background(func(ctx context.Context, step func(func()) bool) {
 		next := p.config.Retry.Delays()
@@ -95,7 +95,7 @@ func (p *page) refused(err error) {
 		p.after = max(p.after, later.Token)
 	}
 	if p.refusals++; p.refusals == 1 {
-		p.patience = p.config.Retry.Delays()
+		p.refusalPause = p.config.Retry.Delays()
 	}
 	if p.role == loading && p.refusals == 1 {
 		p.regain(err)
@@ -108,12 +108,12 @@ func (p *page) refused(err error) {
 // unless it knows already that it may not edit.
 func (p *page) stepBack(err error, pause time.Duration) {
 	p.release()
-	if !p.denied {
+	if !p.knowsReadonly {
 		p.readonly(lock.ReasonLeaseLost, err)
 		return
 	}
 	p.yield(viewing, err)
-	p.settle()
+	p.announceVerdict()
 	p.standby(pause)
 }
 

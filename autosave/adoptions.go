@@ -2,8 +2,8 @@ package autosave
 
 import "context"
 
-// adoptions lets the user and a loader decide about a draft one after the other: this page either discards the draft, or makes it part of
-// the content. Every goroutine may use it.
+// adoptions makes the user and a loader decide about a draft one after the other, so that this page either discards the draft or makes it part
+// of the content. Any goroutine may use it.
 type adoptions struct {
 	turn    chan struct{}       // capacity 1: full while somebody decides
 	decided map[string]adoption // by the id of the draft; used by the holder of the turn
@@ -18,7 +18,7 @@ func newAdoptions() *adoptions {
 	return &adoptions{turn: make(chan struct{}, 1), decided: make(map[string]adoption)}
 }
 
-// decide calls act, which carries out the decision, and returns that decision. If the opposite was decided before, it returns that, and
+// decide calls act, which carries out the decision, and returns the decision. If the opposite was decided before, decide returns that and
 // does not call act. It fails with the error of act, or if ctx ends while another decision is carried out.
 func (a *adoptions) decide(ctx context.Context, d Draft, as Resolution, act func() error) (Resolution, error) {
 	select {

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// asks is how often a page that wants to edit asks while one page after the other becomes the editor.
-const asks = 4
+// maxAsks is the maximum number of times that a page asks in one request, if one page after the other becomes the editor.
+const maxAsks = 4
 
 // EditOptions configure a request for the lock.
 type EditOptions struct {
@@ -37,8 +37,7 @@ func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 	return newAsker(&s.page, opts).run(ctx)
 }
 
-// ask is the request of this page for the lock, as far as the goroutine of the loop needs it. This page never acquires the lock after the
-// request is withdrawn.
+// ask is the part of a request for the lock that the loop uses too. Once the request is withdrawn, this page does not acquire the lock by it.
 type ask struct {
 	round     string
 	force     bool
@@ -48,6 +47,7 @@ type ask struct {
 	rivals    map[string]Message // other pages that asked meanwhile, by round; nil: they are turned away
 }
 
+// receive queues an answer for the asker. It drops answers beyond those that are possible.
 func (a *ask) receive(m Message) {
 	select {
 	case a.answers <- m:
@@ -55,10 +55,10 @@ func (a *ask) receive(m Message) {
 	}
 }
 
-// asker makes one request for the lock, on the goroutine of RequestEdit.
+// asker makes one request for the lock. Its methods run on the goroutine of RequestEdit.
 type asker struct {
 	*page
-	own        *ask
+	own        *ask // peers.asking is another one, or nil, once this request has ended or is withdrawn
 	promises   promises
 	deadline   *time.Timer // until then the editors have time to answer
 	count      int         // how often this page has asked
@@ -99,8 +99,8 @@ func (r *asker) run(ctx context.Context) error {
 	return err
 }
 
-// start asks the page that edits, as soon as the next holder of a lock that this page gives away is known. It returns
-// the verdict to wait for, or nil if there is none: by an error, or because this page edits.
+// start asks the page that edits. A page that releases its lock or hands it over waits until that has ended, and asks then. start returns the
+// verdict to wait for. It returns nil if there is nothing to wait for: after an error, or if this page edits.
 func (r *asker) start(ctx context.Context) (verdict chan struct{}, err error) {
 	var at role
 	begin := func() {
@@ -112,16 +112,16 @@ func (r *asker) start(ctx context.Context) (verdict chan struct{}, err error) {
 		default:
 			r.asking = r.own
 			r.notAllowed = errors.Is(r.retries.lastErr, lock.ErrNotAllowed)
-			r.promises.give("", r.own.grace)
+			r.promises.allow("", r.own.grace)
 			if r.holder != nil {
-				r.promises.give(r.holder.LeaseID, r.own.grace)
+				r.promises.allow(r.holder.LeaseID, r.own.grace)
 			}
 			r.request()
 		}
 	}
 	for at = leaving; at == leaving; {
 		if !r.do(begin) {
-			return nil, r.over()
+			return nil, r.whyEnded()
 		}
 		if at == leaving {
 			if err := r.await(ctx, verdict); err != nil {
@@ -154,14 +154,14 @@ func (r *asker) repeat() {
 	r.post(Message{Kind: EditRequest, Round: r.own.round, Force: r.own.force, Grace: r.own.grace, Question: r.count})
 }
 
-// again asks once more, and gives the editor with that lease time to answer. It reports whether the request ends because this page has asked
-// too often: force takes nothing from an editor that was not asked, or that answers.
-func (r *asker) again(lease string, pause time.Duration) (done bool, err error) {
-	if r.count == asks {
+// askAgain asks once more, and gives the editor with that lease time to answer. It ends the request if this page has asked too often, even with
+// force: force takes nothing from an editor that was not asked, or that answers.
+func (r *asker) askAgain(lease string, pause time.Duration) (done bool, err error) {
+	if r.count == maxAsks {
 		return true, &Error{Code: CodeHandoverNoAnswer, Detail: "one page after the other edits, or answers too late"}
 	}
 	if lease != "" {
-		r.promises.give(lease, pause)
+		r.promises.allow(lease, pause)
 	}
 	r.do(r.request)
 	r.deadline.Reset(pause)
@@ -177,6 +177,7 @@ func (r *asker) tryFree(ctx context.Context) (done bool, err error) {
 	return !errors.Is(err, ErrReadOnly) || errors.Is(err, context.DeadlineExceeded), err
 }
 
+// negotiate waits for the answers of the editors and takes the lock when it may.
 func (r *asker) negotiate(ctx context.Context, verdict chan struct{}) error {
 	r.deadline = time.NewTimer(r.own.grace)
 	defer r.deadline.Stop()
@@ -188,7 +189,7 @@ func (r *asker) negotiate(ctx context.Context, verdict chan struct{}) error {
 			}
 			r.do(func() { verdict = r.verdict })
 		case m := <-r.own.answers:
-			if done, err := r.hearAnswer(ctx, m); done {
+			if done, err := r.handleAnswer(ctx, m); done {
 				return err
 			}
 		case <-r.deadline.C:
@@ -203,18 +204,18 @@ func (r *asker) negotiate(ctx context.Context, verdict chan struct{}) error {
 		case <-r.own.withdrawn:
 			return errSuspended
 		case <-r.gone:
-			return r.over()
+			return r.whyEnded()
 		}
 	}
 }
 
-// hearAnswer handles an answer, and reports whether it ends the request.
-func (r *asker) hearAnswer(ctx context.Context, m Message) (done bool, err error) {
+// handleAnswer handles an answer, and reports whether it ends the request.
+func (r *asker) handleAnswer(ctx context.Context, m Message) (done bool, err error) {
 	switch m.Kind {
 	case EditAccepted:
 		limit := vetoLimit + handoverLimit + r.own.grace
 		r.remote = m.Remote
-		r.promises.give(m.Detail, limit)
+		r.promises.allow(m.Detail, limit)
 		r.deadline.Reset(limit)
 	case EditSilent:
 		return true, &Error{Code: CodeHandoverNoAnswer, Detail: m.Detail}
@@ -229,21 +230,21 @@ func (r *asker) hearAnswer(ctx context.Context, m Message) (done bool, err error
 		until := r.at.Add(offerLimit)
 		if time.Until(until) <= 0 {
 			// The offer may have expired while this page slept: ask again. A page that still offers the lock repeats its offer.
-			return r.again(m.Detail, r.own.grace)
+			return r.askAgain(m.Detail, r.own.grace)
 		}
-		r.promises.offers(m, until)
+		r.promises.recordOffer(m, until)
 		if len(m.Document) <= len(r.config.document()) && r.stillOffers(ctx) && time.Until(until) > 0 { // otherwise there may be more editors
 			return r.steal(ctx)
 		}
 		return r.takeOffered(ctx)
 	case EditLeft:
-		r.promises.moved(m)
+		r.promises.editorChanged(m)
 		if r.config.NoStandby { // otherwise its turn comes without a handover, or the turn of another page, which is then asked
 			return r.tryFree(ctx)
 		}
 	case Edits:
-		r.promises.moved(m)
-		return r.again(m.Holder.LeaseID, r.own.grace)
+		r.promises.editorChanged(m)
+		return r.askAgain(m.Holder.LeaseID, r.own.grace)
 	}
 	return false, nil
 }
@@ -256,10 +257,10 @@ func (r *asker) takeOffered(ctx context.Context) (done bool, err error) {
 		r.deadline.Reset(time.Millisecond)
 		return false, nil
 	}
-	pause, offered, again := r.promises.weigh(editors)
+	pause, offered, again := r.promises.evaluate(editors)
 	switch {
 	case again:
-		return r.again("", pause)
+		return r.askAgain("", pause)
 	case pause > 0:
 		r.deadline.Reset(pause)
 		return false, nil
@@ -276,9 +277,10 @@ func (r *asker) takeOffered(ctx context.Context) (done bool, err error) {
 	return r.steal(ctx)
 }
 
-// stillOffers reports whether the editor that has just answered still offers the lock. It may be closed by now, and another page may edit that
-// was not asked. If the look shows a page that was asked, that one edited before: its lock excludes the one that is offered. The look is short,
-// unless nobody edits or the editor is slow to give its name.
+// stillOffers reports whether the offer that has just arrived is still valid. The page that made it may be closed by now, and another page that
+// was not asked may edit. stillOffers looks who edits: the offer is valid unless an editor was not asked, or another answer has arrived. An
+// editor that was asked is no obstacle: its lock and the offered one exclude each other. The look is short, unless nobody edits or the
+// editor is slow to name its lease.
 func (r *asker) stillOffers(ctx context.Context) bool {
 	for _, limit := range []time.Duration{inspectLimit, lateInspectLimit} {
 		editors := r.config.editors(ctx, limit)

@@ -11,8 +11,7 @@ func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, callLimit)
 }
 
-// before returns a context that ends earlier than ctx by the time that the next step needs, and at the latest after the
-// limit.
+// before returns a context for one step: it ends after the limit, or earlier, so that the next step has its time before ctx ends.
 func before(ctx context.Context, limit, next time.Duration) (context.Context, context.CancelFunc) {
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(end)-next)

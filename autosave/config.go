@@ -25,13 +25,13 @@ const (
 	vetoLimit        = 3 * time.Second       // of Config.OnHandover
 	handoverLimit    = 10 * time.Second      // saving for a handover; taking a lock that was handed over
 	offerLimit       = 9 * time.Second       // relying on an offer, counted from the question
-	draftLimit       = 2 * time.Second       // storing a draft, if the call that ends has used up its time,
-	releaseLimit     = time.Second           // and releasing the lock
+	draftLimit       = 2 * time.Second       // the time that a call keeps for storing a draft at its end,
+	releaseLimit     = time.Second           // and the time for releasing the lock after that
 	readsAtOnce      = 2                     // calls that read; the others wait, so that saves get their turn
-	inspectLimit     = 40 * time.Millisecond // for the question which page edits
-	lateInspectLimit = time.Second           // for repeating the question,
-	inspectRetries   = 5                     // so many times
-	noticeLimit      = 60 * time.Millisecond // for collecting the details of autosave:readonly
+	inspectLimit     = 40 * time.Millisecond // asking which page edits, before the page is notified
+	lateInspectLimit = time.Second           // asking that when nobody waits for the answer to be quick
+	inspectRetries   = 5                     // how often to ask again
+	noticeLimit      = 60 * time.Millisecond // collecting the details of autosave:readonly
 	graceLimit       = time.Hour             // of the grace of another page
 	standbyLimit     = 10 * 365 * 24 * time.Hour
 )
@@ -70,8 +70,8 @@ type Config struct {
 	// returns is saved. nil or an error leaves the decision to the user: EventConflict. ctx ends after five seconds.
 	Merge func(ctx context.Context, sides Conflict) (Content, error)
 
-	// Again means that the page had a Saver before. If the lock does not take its options any more, such as a lease around it that
-	// has ended, the page is read-only. Otherwise New fails.
+	// Again means that the page had a Saver before. Then the page is read-only if the lock refuses its options, for example because a lease
+	// around it has ended. Without Again, New fails.
 	Again bool
 	// Dirty means that the page already has text that is not saved.
 	Dirty bool

@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// drafter makes a draft of the text that this page cannot save, and follows the decisions about the drafts of all pages. Its methods that
-// take a context may be called from any goroutine.
+// drafter makes a draft of the text that this page cannot save, and follows the decisions about the drafts of all pages. The loop calls its
+// methods. Those that wait for a port (removeDraft, reading, waitingDrafts, listDrafts, keepLoss, keepLast) run on other goroutines.
 type drafter struct {
 	status
 	adopted *adoptions
 	reads   chan struct{} // capacity: the calls that may read at once
 }
 
-// sealed records that the page's text was stored as a draft, unless the content contains it by now. The number of the
-// text says whether the page still shows it.
+// sealed records that a text of this page was stored as a draft, unless the content contains it by now. The page may show another text than
+// that one, which has the given number.
 func (dr *drafter) sealed(d Draft, text int64, content *Generation) {
 	if content != nil && content.contains(d) {
 		return
@@ -35,7 +35,7 @@ func (dr *drafter) saved(w *write, g Generation) {
 	dr.emit(Event{Type: EventSaved, Generation: &g})
 }
 
-// loadedOwn records that load has stored this page's own text.
+// loadedOwn records what a loader has done with the unsaved text of this page: it is a draft, or part of the content.
 func (dr *drafter) loadedOwn(found loaded) {
 	if d := found.unsaved.draft; d != nil && dr.drafts.unsaved.draft != d {
 		dr.sealed(*d, dr.drafts.text, found.newest)
@@ -49,13 +49,13 @@ func (dr *drafter) loadedOwn(found loaded) {
 		}
 		dr.saved(&write{}, *g)
 	}
-	if d := dr.drafts.unsaved.draft; d != nil && found.settled && !slices.ContainsFunc(found.waiting, func(w Draft) bool { return w.ID == d.ID }) {
+	if d := dr.drafts.unsaved.draft; d != nil && found.draftsKnown && !slices.ContainsFunc(found.waiting, func(w Draft) bool { return w.ID == d.ID }) {
 		dr.drafts.unsaved = unsaved{marked: dr.drafts.unsaved.marked} // it was merged, or it is the content
 	}
 }
 
-// clean corrects the assumption that the changes of w are not saved. The assumption was made when the role changed
-// during the write. A page that has typed since keeps the text that it could not save.
+// clean records that w has saved its changes, although its role ended before: until now, this page took them for unsaved. If the user has
+// typed since, the page is still dirty and keeps its unsaved text.
 func (dr *drafter) clean(w *write) {
 	dr.changes.forgetKept(w.since)
 	if dr.changes.count() != w.marks {
@@ -75,8 +75,7 @@ func (dr *drafter) tellDrafts(fresh []Draft, sides []Conflict) {
 	}
 }
 
-// contained forgets the drafts that a generation contains. If this page sealed one of them before it went on, that
-// draft is removed.
+// contained forgets the drafts that a generation contains. It removes the draft of this page's text, if that is one of them.
 func (dr *drafter) contained(g Generation) {
 	if d := dr.drafts.contained(g); d != nil {
 		dr.work.Go(func() {
@@ -102,9 +101,9 @@ func (dr *drafter) resolved(id string, number int64) {
 	}
 }
 
-// recount finds out which drafts still wait for a decision, because another page may have decided about some.
-func (dr *drafter) recount() {
-	dr.drafts.news++ // for a list or a load that is under way
+// refreshDrafts asks which drafts still wait for a decision, because another page may have decided about some.
+func (dr *drafter) refreshDrafts() {
+	dr.drafts.revision++ // for a list or a load that is under way
 	if len(dr.drafts.waiting) == 0 && dr.drafts.own == nil {
 		return
 	}
@@ -117,8 +116,8 @@ func (dr *drafter) recount() {
 	})
 }
 
-// savedElsewhere records that another page has saved the text that this page shows, as it was when it became a draft. This page does not make
-// that draft again. If the text was merged, this page shows another text than the content.
+// savedElsewhere looks for drafts that another page has saved. If one of them is the text that this page shows, this page counts it as saved
+// and does not make the draft again. If that text was merged, the content is another text than the one that this page shows.
 func (dr *drafter) savedElsewhere(all []Generation) {
 	for _, g := range all {
 		if d := dr.drafts.own; d != nil && dr.role == viewing && g.Draft == d.ID && g.Number >= d.Number {
@@ -154,8 +153,8 @@ func (dr *drafter) removeDraft(ctx context.Context, d Draft, as Resolution) erro
 	return err
 }
 
-// reading gives a call that reads its deadline and waits for its turn, which lasts until end is called. A page that
-// asks again and again without waiting for answers must not keep its own saves from the storage.
+// reading begins a call that reads: it sets the deadline of the call and waits for its turn. The caller calls end when it has read. Only a few
+// calls read at once, so that a page that asks again and again does not keep its own saves from the storage.
 func (dr *drafter) reading(ctx context.Context) (_ context.Context, end func(), err error) {
 	if dr.config.Disabled {
 		return ctx, func() {}, ErrDisabled
@@ -186,15 +185,15 @@ func (dr *drafter) waitingDrafts(ctx context.Context) ([]Draft, error) {
 		return nil, err
 	}
 	for round := 1; ; round++ {
-		var news int64
-		dr.do(func() { news = dr.drafts.news })
+		var revision int64
+		dr.do(func() { revision = dr.drafts.revision })
 		listed, err := dr.listDrafts(ctx)
 		if err != nil {
 			return nil, err
 		}
 		current := true
 		dr.do(func() {
-			if current = news == dr.drafts.news || round == reloads; current {
+			if current = revision == dr.drafts.revision || round == reloads; current {
 				listed = dr.recordWaiting(listed)
 			}
 		})
@@ -227,7 +226,7 @@ func (dr *drafter) recordWaiting(listed []Draft) []Draft {
 		listed = append([]Draft{*d}, listed...) // typing has reopened its file
 	}
 	before := len(dr.drafts.waiting)
-	fresh := without(dr.drafts.wait(listed), func(d Draft) bool { return dr.role == editing && d.ID == dr.drafts.lineage }) // the page saves that one
+	fresh := without(dr.drafts.setWaiting(listed), func(d Draft) bool { return dr.role == editing && d.ID == dr.drafts.lineage }) // the page saves that one
 	if len(listed) != before {
 		dr.events.tell(Event{Type: EventPhase, State: dr.state()})
 	}

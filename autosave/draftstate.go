@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// draftState knows which text the page shows, which part of it is a draft, and which drafts wait for a decision. The goroutine that
-// owns the state of the Saver uses it alone.
+// draftState knows which text the page shows, which part of it is a draft, and which drafts wait for a decision. Only the loop
+// uses it.
 type draftState struct {
-	text     int64  // counts the texts that the page was given
-	lineage  string // of the present text; "" if it is unknown
-	own      *Draft // of the present text: sealed, and not saved since
-	ownMarks int64  // number of changes when own was sealed
-	unsaved  unsaved
-	waiting  []Draft // drafts that wait for a decision, as far as this page knows
-	news     int64   // counts what this page learnt of them: a list that began before is out of date
-	settled  bool    // nothing of the text is unsaved, but a mark of it may come late
+	text           int64   // the number of the present text: the page gets another text when it loads a content
+	lineage        string  // of the present text: the ID of its drafts; "" if it is unknown
+	own            *Draft  // of the present text: sealed, and not saved since
+	ownMarks       int64   // number of changes when own was sealed
+	unsaved        unsaved // what this page could not save and offers to the user
+	waiting        []Draft // drafts that wait for a decision, as far as this page knows
+	revision       int64   // rises with each change of the drafts that this page knows: a list that was begun before is out of date
+	awaitsLateMark bool    // nothing of the text is unsaved, but the report of an earlier change may still come
 }
 
-// unsaved is the text of this page when it could no longer save.
+// unsaved is the text of this page at the time when it could no longer save.
 type unsaved struct {
 	text   []byte // nil if there is none, or if the page could not return it
 	marked int64  // the number of marks that it includes
@@ -38,15 +38,15 @@ func (d *draftState) sealed(draft Draft, text, marks int64) {
 		d.lineage, d.own, d.ownMarks = draft.ID, &draft, marks
 	}
 	d.waiting = append([]Draft{draft}, without(d.waiting, func(w Draft) bool { return w.ID == draft.ID })...)
-	d.news++
+	d.revision++
 }
 
-// contained forgets the drafts that a generation contains. It returns the draft of this page that is to be removed, if this page has
-// sealed it and gone on.
+// contained forgets the drafts that a generation contains. If one of them is the draft of the present text, it returns that draft, which the
+// caller removes.
 func (d *draftState) contained(g Generation) (remove *Draft) {
 	before := len(d.waiting)
 	if d.waiting = without(d.waiting, g.contains); len(d.waiting) < before {
-		d.news++
+		d.revision++
 	}
 	if u := d.unsaved.draft; u != nil && g.contains(*u) {
 		d.unsaved = unsaved{marked: d.unsaved.marked}
@@ -58,8 +58,8 @@ func (d *draftState) contained(g Generation) (remove *Draft) {
 	return nil
 }
 
-// wait records the drafts that wait for a decision and returns the new ones.
-func (d *draftState) wait(waiting []Draft) (fresh []Draft) {
+// setWaiting records the drafts that wait for a decision and returns the new ones.
+func (d *draftState) setWaiting(waiting []Draft) (fresh []Draft) {
 	for _, w := range waiting {
 		if !slices.ContainsFunc(d.waiting, func(known Draft) bool { return known.ID == w.ID && known.Number >= w.Number }) {
 			fresh = append(fresh, w)
@@ -69,8 +69,8 @@ func (d *draftState) wait(waiting []Draft) (fresh []Draft) {
 	return fresh
 }
 
-// leaveCause returns the reason why a page that ends leaves a draft behind. A draft that was sealed before keeps its
-// cause.
+// leaveCause returns the cause of the draft that a page leaves when it ends. failed is the error of the last attempt to save. Without an
+// error, a draft that was sealed before keeps its cause.
 func (d *draftState) leaveCause(failed error, offline bool) Cause {
 	for _, w := range d.waiting {
 		if w.ID == d.lineage && failed == nil {

@@ -13,7 +13,7 @@ func (p *page) edit(found loaded) {
 	if found.newest != nil {
 		e.Base = found.newest.ID
 	}
-	p.newest, p.denied = found.newest, false
+	p.newest, p.knowsReadonly = found.newest, false
 	if found.foreign { // otherwise the page still shows its text, and saves it now
 		p.drafts.replaced()
 		p.changes.forget()
@@ -21,7 +21,7 @@ func (p *page) edit(found loaded) {
 		p.saves.size = int64(len(found.content))
 	}
 	p.retries.recovered()
-	fresh := p.drafts.wait(found.waiting)
+	fresh := p.drafts.setWaiting(found.waiting)
 	p.emitPhase(p.phase())
 	e.State = p.state()
 	term := p.term
@@ -47,13 +47,13 @@ func (p *page) opened(found loaded) {
 	}
 	p.enter(editing)
 	p.emitPhase(p.phase())
-	p.settle()
+	p.announceVerdict()
 	p.tookOver()
 }
 
-// give makes the page load the content, which is the current generation. The page may not write before it has loaded
+// loadAnew makes the page load the content, which is the current generation. The page may not write before it has loaded
 // it.
-func (p *page) give(text []byte) {
+func (p *page) loadAnew(text []byte) {
 	p.enter(loading)
 	p.edit(loaded{newest: p.newest, content: text, foreign: true, waiting: p.drafts.waiting})
 }

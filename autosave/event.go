@@ -73,17 +73,17 @@ type events struct {
 	shown    shown
 }
 
-// shown is the state that the listener knows.
+// shown is the state that the last event has shown to the listener.
 type shown struct {
 	phase    Phase
 	readOnly bool
 	offline  bool
 }
 
-// tell calls the listener with an event after all earlier ones.
+// tell calls the listener with an event, after all earlier events.
 func (e *events) tell(event Event) { e.tellThen(event, func() {}) }
 
-// tellThen calls then after the listener has returned.
+// tellThen does the same, and calls then after the listener has returned.
 func (e *events) tellThen(event Event, then func()) {
 	e.queue.Push(func() {
 		if e.listener != nil {

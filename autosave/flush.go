@@ -26,7 +26,7 @@ func (wr *writer) flushLast(ctx context.Context) (err error) {
 func (wr *writer) generation(ctx context.Context, ask func(result chan outcome)) (Generation, error) {
 	result := make(chan outcome, 1)
 	if !wr.do(func() { ask(result) }) {
-		return Generation{}, wr.over()
+		return Generation{}, wr.whyEnded()
 	}
 	select {
 	case o := <-result:

@@ -7,10 +7,10 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
-// giver hands the lock over to another page, on a goroutine of its own.
+// giver hands the lock of this page over to another page. Its methods run on a goroutine of its own, and finish on the loop.
 type giver struct {
 	*page
-	own *handing
+	own *handing // peers.handing is another one, or nil, once this handover has ended
 }
 
 // prepare returns an error if the lock must not be handed over, and nil if it was offered but not taken in time.
@@ -57,8 +57,8 @@ func (g *giver) saveLast(ctx context.Context) error {
 	return nil
 }
 
-// unreported reports whether the page, which knows by now that it may not edit, has text whose mark is still on its way. That text is a draft
-// then, which the next save contains.
+// unreported reports whether the page has text that it has not reported yet, after it has learned that it may not edit. unreported stores that
+// text as a draft, and the next save contains it.
 func (g *giver) unreported(ctx context.Context) bool {
 	ctx, stop := before(ctx, draftLimit, draftLimit+releaseLimit)
 	defer stop()
@@ -69,8 +69,8 @@ func (g *giver) unreported(ctx context.Context) bool {
 	return draft != nil
 }
 
-// leaveFor makes this page leave for a handover, and reports whether it does. A page that is verifying its lease
-// finishes that first.
+// leaveFor makes this page a leaving one, and reports whether it is. It waits for a page that is verifying its lease. It fails if the handover
+// ends before.
 func (g *giver) leaveFor(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		left := false
@@ -105,7 +105,7 @@ func (g *giver) finish(err error) (next *Message) {
 	}
 	if g.handing = nil; g.role == leaving {
 		g.enter(editing)
-		g.settle()
+		g.announceVerdict()
 	}
 	if err != nil {
 		g.post(Message{Kind: EditRefused, Round: g.own.round, Detail: err.Error()})

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// handing is a handover on the side of the page that edits.
+// handing is a handover of the lock of this page to another page.
 type handing struct {
-	round, to string
-	question  int // the last one of the round
-	stop      context.CancelFunc
-	offer     *time.Timer // runs while the lock is offered; nil before
-	cancelled bool        // the asking page has withdrawn its request
-	next      *Message    // a request that came between that and the end of the handover; nil: there is none
+	round, to string             // the request, and the OwnerID of the page that asks
+	question  int                // the last one of the round
+	stop      context.CancelFunc // ends the handover
+	offer     *time.Timer        // runs while the lock is offered; nil before
+	cancelled bool               // the asking page has withdrawn its request
+	next      *Message           // a request to answer after the handover: it came after the withdrawal, or when the offer had just ended
 }
 
-// cancel ends the handover, or forgets the request after it, if its page has withdrawn that round.
+// cancel ends the handover if its page has withdrawn that round. If the page of the next request has, cancel forgets the next request.
 func (h *handing) cancel(round string) {
 	if h.next != nil && h.next.Round == round {
 		h.next = nil
@@ -64,9 +64,9 @@ func (s *Saver) answer(m Message) {
 		}
 	case DraftResolved:
 		s.resolved(m.Round, int64(m.Question))
-		s.recount()
+		s.refreshDrafts()
 	case Edits:
-		s.recount() // the new editor may have adopted some
+		s.refreshDrafts() // the new editor may have adopted some
 		if s.role == viewing {
 			s.named(m.Holder)
 		}

@@ -33,7 +33,7 @@ func (p *page) depart(ctx context.Context, r role) error {
 			p.leave()
 		}
 	}) {
-		return p.over()
+		return p.whyEnded()
 	}
 	err := p.keepLast(ctx, r, p.flushLast(ctx))
 	if !p.do(func() {
@@ -41,9 +41,9 @@ func (p *page) depart(ctx context.Context, r role) error {
 		before := p.retries.lastErr
 		p.departing--
 		p.yield(r, before)
-		p.settle()
+		p.announceVerdict()
 	}) {
-		return p.over()
+		return p.whyEnded()
 	}
 	err = errors.Join(err, lease.Release(ctx))
 	if asker != "" {
@@ -73,7 +73,7 @@ func (s *Saver) Resume(ctx context.Context) error {
 				s.verify()
 			}
 		}) {
-			return s.over()
+			return s.whyEnded()
 		}
 		if verdict == nil {
 			return nil
@@ -81,7 +81,7 @@ func (s *Saver) Resume(ctx context.Context) error {
 		select {
 		case <-verdict:
 		case <-s.gone:
-			return s.over()
+			return s.whyEnded()
 		case <-ctx.Done():
 			return late(ctx, CodeReadFailed, theStore)
 		}
@@ -98,7 +98,7 @@ func (p *page) verify() {
 		step(func() {
 			if p.mayGoOn(lease, err) {
 				p.enter(editing)
-				p.settle()
+				p.announceVerdict()
 			}
 		})
 	})

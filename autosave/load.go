@@ -21,10 +21,10 @@ func (p *page) load(l lock.Lease) {
 		next := p.config.Retry.Delays()
 		for round := 0; ctx.Err() == nil; {
 			var in loader
-			var news int64
+			var revision int64
 			if !step(func() {
 				in = loader{&p.config, &p.changes, p.adopted, l, p.newest, p.drafts.lineage, p.drafts.unsaved}
-				news = p.drafts.news
+				revision = p.drafts.revision
 			}) {
 				return
 			}
@@ -36,7 +36,7 @@ func (p *page) load(l lock.Lease) {
 				renewal := in.renewLate(ctx, began)
 				step(func() {
 					// Text typed since the snapshot was taken belongs to it too, and a draft may be decided about by now.
-					again = (found.foreign && p.changes.count() != found.marked || p.drafts.news != news) && round < reloads
+					again = (found.foreign && p.changes.count() != found.marked || p.drafts.revision != revision) && round < reloads
 					if p.loadedOwn(found); !again && p.mayGoOn(l, renewal) {
 						p.edit(found)
 					}
@@ -57,7 +57,7 @@ func (p *page) load(l lock.Lease) {
 				}
 				p.retries.failures++
 				p.retries.lastErr = err
-				p.settle() // read-only for now; waiting callers get an answer
+				p.announceVerdict() // read-only for now; waiting callers get an answer
 			})
 			_ = wait.For(ctx, next())
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// loader fences the editor before this page, and reads what earlier editors have left. It runs beside the goroutine that owns the state
-// of the Saver. So it knows that state as it was when this page got the lock, and returns what it has found.
+// loader fences the editor before this page, and reads what earlier editors have left. It runs beside the loop. So it has a copy of the state
+// that it needs, and returns what it has found.
 type loader struct {
 	*Config
 	changes *changes
@@ -23,33 +23,33 @@ type loader struct {
 
 // loaded is the result of a loader.
 type loaded struct {
-	newest   *Generation // nil if the store has no current one
-	content  []byte      // set if foreign is set
-	foreign  bool        // the page does not show newest: it must load content
-	own      *Generation // made of the text that this page shows, with the changes up to marked
-	trouble  error       // newest cannot be read, and content is of an earlier one; or a draft could not be saved
-	unfenced error       // why the previous editor could not be fenced; nil if it was
-	marked   int64
-	unsaved  unsaved // text of this page that is not part of the content
-	settled  bool    // the drafts could be read
-	waiting  []Draft
-	sides    []Conflict
+	newest      *Generation // nil if the store has no current one
+	content     []byte      // set if foreign is set
+	foreign     bool        // the page does not show newest: it must load content
+	own         *Generation // made of the text that this page shows, with the changes up to marked
+	trouble     error       // newest cannot be read, and content is of an earlier one; or a draft could not be saved
+	unfenced    error       // why the previous editor could not be fenced; nil if it was
+	marked      int64
+	unsaved     unsaved // text of this page that is not part of the content
+	draftsKnown bool    // the drafts could be read
+	waiting     []Draft
+	sides       []Conflict
 }
 
-// promptly is how long a load takes at most that no freeze has interrupted. It is shorter than the half second in which a page that runs
-// notices that its lock was stolen.
-const promptly = 400 * time.Millisecond
+// maxUnfrozenLoad is the maximum time of a load of which it is certain that the page was not frozen during it. It is shorter than the half
+// second in which a running page notices that its lock was stolen.
+const maxUnfrozenLoad = 400 * time.Millisecond
 
-// renewLate renews the lease if the load has taken long since began. A page that was frozen meanwhile may have lost its lease, and may
-// receive the content before that message.
+// renewLate renews the lease if the load has taken long since began. A page that was frozen meanwhile may have lost its lease without having
+// noticed it, and must not edit.
 func (l *loader) renewLate(ctx context.Context, began lock.Instant) error {
-	if l.Clock.Now().Since(began) < min(promptly, l.lease.HeartbeatInterval) {
+	if l.Clock.Now().Since(began) < min(maxUnfrozenLoad, l.lease.HeartbeatInterval) {
 		return nil
 	}
 	return renew(ctx, l.lease)
 }
 
-// find fences and reads for load. Drafts of pages that are gone become part of the content, or wait for a decision. If
+// find fences the former editor and reads. Drafts of pages that are gone become part of the content, or wait for a decision. If
 // the newest generation is damaged, the newest good one replaces it. A store that can be read but not written, such as
 // a full disk, does not keep the page from editing.
 func (l *loader) find(ctx context.Context) (found loaded, err error) {
@@ -129,8 +129,9 @@ func (l *loader) foreign(all []Generation, dirty bool) bool {
 	return !dirty || l.lineage == "" || g.Draft != l.lineage
 }
 
-// decided reports whether a user has decided about the text of a page that begins anew, and that did not hear of it while it slept: the text
-// is discarded, or kept in the history, and the content is still the one on which it was typed.
+// decided reports whether a user has decided about the unsaved text of this page while the page slept and received no message about that. The
+// text was discarded, or is kept in the history. decided applies only to a page that begins anew with the text that it shows (Config.Shown),
+// and only while the content is the one on which that text was typed.
 func (l *loader) decided(ctx context.Context, all []Generation) bool {
 	g, saved := current(all)
 	if !saved || l.Drafts == nil || l.known == nil || l.known.ID != l.Shown || l.lineage != l.Lineage || !g.isBase(l.known.ID) {
@@ -140,8 +141,8 @@ func (l *loader) decided(ctx context.Context, all []Generation) bool {
 	return err == nil && (draft == nil || slices.ContainsFunc(all, func(g Generation) bool { return g.contains(*draft) }))
 }
 
-// keep stores the text that the page is about to lose because it must load another one. A page whose text was stored
-// when it lost the lock may show something else by now.
+// keep stores the unsaved text of the page, which is about to load another text. If that text was stored when the page lost the lock, and
+// nothing was typed since, keep stores nothing.
 func (l *loader) keep(ctx context.Context, dirty bool, found *loaded) (err error) {
 	found.unsaved = l.unsaved
 	if !dirty || found.marked == l.unsaved.marked && (l.unsaved.draft != nil || l.Drafts == nil) {
@@ -166,7 +167,7 @@ func (l *loader) reconcile(ctx context.Context, r *reconciler, found *loaded, di
 	if errors.Is(r.trouble, ErrIncomplete) {
 		return r.trouble
 	}
-	found.settled = r.trouble == nil && l.Drafts != nil
+	found.draftsKnown = r.trouble == nil && l.Drafts != nil
 	if len(listed) == 0 || found.unfenced != nil {
 		r.waiting = listed
 		return nil //nolint:nilerr // the event that lets the page edit reports it; the drafts wait

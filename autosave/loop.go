@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// loop is the goroutine that owns the state of a Saver, and the goroutines that work for it. The types that embed a loop have the state.
+// loop is the goroutine that owns the state of a Saver, with the goroutines that work for it. The comments of this package call it the loop.
+// The types that embed this one contain the state.
 type loop struct {
-	inbox chan func()
-	wake  chan struct{} // capacity 1
+	inbox chan func()   // functions that the loop calls
+	wake  chan struct{} // capacity 1: a message or another change waits for the loop
 	timer *time.Timer   // the next deadline
 	work  sync.WaitGroup
 	life  context.Context // ends with the Saver
 	end   context.CancelFunc
-	gone  chan struct{} // closed when the goroutine has ended
+	gone  chan struct{} // closed when the loop has ended
 }
 
 // open prepares a loop that is not running yet.
@@ -24,7 +25,7 @@ func (l *loop) open() {
 	l.life, l.end = context.WithCancel(context.Background())
 }
 
-// do runs f on the goroutine that owns the state and waits for it. It reports whether f has run.
+// do runs f on the loop, and waits until f has returned. It reports whether f has run: it has not if the loop has ended.
 func (l *loop) do(f func()) bool {
 	done := make(chan struct{})
 	select {
@@ -36,8 +37,8 @@ func (l *loop) do(f func()) bool {
 	}
 }
 
-// wakeOwner wakes the goroutine that owns the state.
-func (l *loop) wakeOwner() {
+// wakeLoop makes the loop handle the received messages and begin what is due. It does not wait.
+func (l *loop) wakeLoop() {
 	select {
 	case l.wake <- struct{}{}:
 	default:

@@ -10,13 +10,13 @@ import (
 
 // loss is the text that a page could not save when it became read-only.
 type loss struct {
-	dirty  bool
-	marked int64
-	text   int64
-	cause  Cause
+	dirty  bool  // there is such a text
+	marked int64 // number of changes until then
+	text   int64 // number of the text, see draftState
+	cause  Cause // of the draft
 }
 
-// lossCause returns the reason why a page that becomes read-only cannot save.
+// lossCause returns the cause of the draft of a page that becomes read-only because of err.
 func (dr *drafter) lossCause(err error) Cause {
 	if dr.config.offline() || dr.lease.Strategy == lock.Remote && errors.Is(err, lock.ErrStale) {
 		return CauseOffline
@@ -25,7 +25,7 @@ func (dr *drafter) lossCause(err error) Cause {
 }
 
 // keepLoss keeps the present text of the page, in memory and as a draft. A later loss replaces an earlier one, which is
-// a draft by then.
+// a draft by then. keepLoss waits for the page and the drafts.
 func (dr *drafter) keepLoss(l loss) {
 	ctx, stop := context.WithTimeout(dr.life, writeLimit)
 	defer stop()
@@ -39,19 +39,21 @@ func (dr *drafter) keepLoss(l loss) {
 	dr.do(func() {
 		if draft != nil {
 			dr.sealed(*draft, l.text, dr.newest)
-			dr.recount() // another page may have made it the content already
+			dr.refreshDrafts() // another page may have made it the content already
 		}
-		if dr.role != editing && dr.drafts.text == l.text && l.marked > dr.drafts.unsaved.marked && (draft != nil || text != nil && (err != nil || dr.config.Drafts == nil)) { // otherwise the user has discarded it
+		lossStillShown := dr.role != editing && dr.drafts.text == l.text && l.marked > dr.drafts.unsaved.marked
+		savedOrDiscarded := draft == nil && err == nil && dr.config.Drafts != nil
+		if lossStillShown && !savedOrDiscarded && (draft != nil || text != nil) {
 			dr.drafts.unsaved = unsaved{text, l.marked, draft}
 		}
-		if draft == nil && err == nil && dr.config.Drafts != nil {
-			dr.settled(l)
+		if savedOrDiscarded {
+			dr.nothingUnsaved(l)
 		}
 	})
 }
 
-// keepLast stores the unsaved text of this page as a draft. failed is the error of an attempt to save it, if there was
-// one. It returns the reason why the page leaves a draft behind.
+// keepLast stores the unsaved text of a page that departs to role r as a draft. failed is the error of the last attempt to save it. keepLast
+// returns that error, or another reason why text of this page is not part of the content.
 func (dr *drafter) keepLast(ctx context.Context, r role, failed error) error {
 	if errors.Is(failed, ErrDisposed) {
 		return failed
@@ -76,7 +78,7 @@ func (dr *drafter) keepLast(ctx context.Context, r role, failed error) error {
 		return err
 	})
 	if draft == nil && err == nil && dr.config.Drafts != nil {
-		dr.do(func() { dr.settled(l) })
+		dr.do(func() { dr.nothingUnsaved(l) })
 	}
 	switch {
 	case failed != nil:
@@ -87,8 +89,8 @@ func (dr *drafter) keepLast(ctx context.Context, r role, failed error) error {
 	return errors.Join(refusal, err)
 }
 
-// reconsider asks a page that may not write whether it still has unsaved text, after a decision: the page may have made the draft by itself.
-// New text becomes a draft.
+// reconsider asks a page that may not write whether it still has unsaved text, because a user has decided about a draft. The draft may be of
+// that text, or the user may have typed more. New text becomes a draft.
 func (dr *drafter) reconsider() {
 	if dr.config.Drafts == nil || !dr.idles() || !dr.changes.dirty() {
 		return
@@ -104,7 +106,7 @@ func (dr *drafter) reconsider() {
 		dr.do(func() {
 			switch {
 			case draft == nil && err == nil:
-				dr.settled(l)
+				dr.nothingUnsaved(l)
 			case draft != nil && !slices.ContainsFunc(dr.drafts.waiting, func(d Draft) bool { return d.ID == draft.ID && d.Number >= draft.Number }):
 				dr.sealed(*draft, l.text, dr.newest)
 			}
@@ -112,9 +114,10 @@ func (dr *drafter) reconsider() {
 	})
 }
 
-// settled records that nothing of the text is unsaved, if this page may not write and nothing was typed since. It loads the content before it
-// edits. A mark that came meanwhile, or that comes later, may be a late one of the same text: then the page is asked again.
-func (dr *drafter) settled(l loss) {
+// nothingUnsaved records that no text of this page is unsaved, if the page may not write and still shows that text. So it loads the content
+// before it edits. If a change was reported meanwhile, or is reported later, it may be one that the text contains already. So the page is asked
+// again.
+func (dr *drafter) nothingUnsaved(l loss) {
 	if !dr.idles() || !dr.changes.dirty() || dr.drafts.text != l.text {
 		return
 	}
@@ -123,7 +126,7 @@ func (dr *drafter) settled(l loss) {
 		return
 	}
 	dr.changes.forget()
-	dr.drafts.settled, dr.drafts.unsaved = true, unsaved{marked: l.marked}
+	dr.drafts.awaitsLateMark, dr.drafts.unsaved = true, unsaved{marked: l.marked}
 	dr.newest = nil
 	dr.events.tell(Event{Type: EventPhase, State: dr.state()})
 }

@@ -24,7 +24,7 @@ func (p *page) readonly(reason lock.ReadonlyReason, err error) {
 	l := loss{p.changes.dirty() || p.saves.saving(), p.changes.count(), p.drafts.text, p.lossCause(err)}
 	p.yield(viewing, err)
 	named := make(chan struct{})
-	p.holder, p.unnamed, p.telling = nil, named, true
+	p.holder, p.unnamed, p.preparingReadonly = nil, named, true
 	p.retries.failures, p.retries.next = 0, p.config.Retry.Delays()
 	p.emitPhase(p.phase())
 	p.background(func(ctx context.Context, step func(func()) bool) {
@@ -32,31 +32,31 @@ func (p *page) readonly(reason lock.ReadonlyReason, err error) {
 		p.work.Go(func() { defer close(previewed); p.preview(ctx, reason, step) })
 		holder := p.gather(ctx, l, named, previewed)
 		step(func() {
-			p.unnamed, p.telling = nil, false
+			p.unnamed, p.preparingReadonly = nil, false
 			if p.holder == nil { // otherwise the new editor has announced itself
 				p.holder = holder
 			}
 			what := EventReadonly
-			if p.denied && reason != lock.ReasonAcquireFailed { // the page has not edited since the last one
+			if p.knowsReadonly && reason != lock.ReasonAcquireFailed { // the page has not edited since the last one
 				what = EventPhase
 			}
-			p.denied = true
+			p.knowsReadonly = true
 			p.emit(Event{Type: what, Reason: reason, Err: err, Holder: p.holder, Unsaved: p.drafts.unsaved.text})
 			if !l.dirty && p.changes.dirty() { // the mark was under way as the lock was lost
 				l.dirty, l.marked = true, p.changes.count()
 				p.work.Go(func() { p.keepLoss(l) })
 			}
-			p.settle()
+			p.announceVerdict()
 			p.standby(0)
 		})
-		p.askOn(ctx, step)
+		p.findEditor(ctx, step)
 		<-previewed // ctx ends with this function
 	})
 }
 
-// askOn repeats the question which page edits, if the answer did not arrive in time for autosave:readonly, as on a busy
+// findEditor repeats the question which page edits, if the answer did not arrive in time for autosave:readonly, as on a busy
 // machine.
-func (p *page) askOn(ctx context.Context, step func(func()) bool) {
+func (p *page) findEditor(ctx context.Context, step func(func()) bool) {
 	for range inspectRetries {
 		answered := true
 		if !step(func() { answered = p.holder != nil && p.holder.LeaseID != "" }) || answered {
@@ -84,7 +84,7 @@ func (p *page) yield(r role, err error) {
 	if r == suspended {
 		p.withdraw()
 	}
-	p.saves.refuse(p.refusal())
+	p.saves.refuseAll(p.refusal())
 }
 
 // gather finds out which page edits, and takes the text that this page could not save. Both have little time, because

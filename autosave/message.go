@@ -19,11 +19,11 @@ type Channel interface {
 // MessageKind is the purpose of a message.
 type MessageKind string
 
-// A page that wants to edit posts EditRequest. Each page that edits the document, or one around or below it, answers
-// EditAccepted at once and EditGranted when everything is saved; then the asking page may steal the lock. It answers
-// EditRefused if it keeps the lock, and EditBusy if another page has asked before. An asking page that receives the
-// request of another one answers EditRival; one that gives up posts EditCancelled. A page that is closed or suspended
-// while it hands over posts EditLeft once it has released the lock. A page that has become the editor posts Edits.
+// The kinds. A page that wants to edit posts EditRequest. Each page that edits the document, or one around or below it, answers EditAccepted at
+// once, and EditGranted when everything is saved: then the asking page may steal the lock. It answers EditRefused if it keeps the lock, and
+// EditBusy if another page has asked before. If it is closed or suspended during the handover, it posts EditLeft once it has released the
+// lock. An asking page that receives the request of another page answers EditRival. An asking page that gives up posts EditCancelled. A page
+// that has become the editor posts Edits.
 const (
 	EditRequest   MessageKind = "edit-request"
 	EditAccepted  MessageKind = "edit-accepted"
@@ -43,31 +43,31 @@ type Message struct {
 	Kind     MessageKind
 	Round    string        // connects an answer with its request
 	From     string        // OwnerID of the sender
-	Document string        // the sender's document, or the document whose lock the sender holds, as lock.Name spells it; "" is the project
+	Document string        // the sender's document or, of a page that edits, the document that its lease keeps others from editing; see lock.Name; "" is the project
 	Grace    time.Duration // request: how long the sender waits for an answer
 	Remote   bool          // the other page is on another machine: force does not reach it
-	Force    bool          // request, rival: it would take the lock from a page that does not answer
-	Question int           // request: counts the questions of the round; granted: the question that was answered; 0 if it is not known
+	Force    bool          // request, rival: the sender takes the lock from a page that does not answer
+	Question int           // request: the number of the question in the round; granted: the number of the question that is answered, 0 if it is not known
 	Detail   string        // refused: the reason; accepted, granted: the ID of the lease
 	Holder   lock.Holder   // edits
 }
 
 // messageQueue queues received messages until they are handled, in order.
 type messageQueue struct {
-	mu    sync.Mutex
-	heard []Message
+	mu       sync.Mutex
+	received []Message
 }
 
 func (q *messageQueue) put(m Message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.heard = append(q.heard, m)
+	q.received = append(q.received, m)
 }
 
 func (q *messageQueue) take() []Message {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	heard := q.heard
-	q.heard = nil
-	return heard
+	received := q.received
+	q.received = nil
+	return received
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// page is the life of this page: it wants the lock, edits, loses or gives up the lock, and wants it again. The goroutine of the loop calls
-// its methods, except for those that take a context.
+// page changes the role of this page: it acquires the lock, loads the content, edits, and loses or releases the lock. The loop calls its
+// methods. Those that take a context wait, and run on other goroutines.
 type page struct{ peers }
 
 // advance begins everything that is due, sets the timer to the next deadline, and emits the phase.
@@ -17,8 +17,8 @@ func (p *page) advance() {
 	if o := p.saves.takeEnded(); o != nil {
 		p.writeEnded(o.write, o.outcome)
 	}
-	if p.drafts.settled && p.changes.dirty() {
-		p.drafts.settled = false
+	if p.drafts.awaitsLateMark && p.changes.dirty() {
+		p.drafts.awaitsLateMark = false
 		p.reconsider()
 	}
 	if p.saves.writing == nil && p.writes() {
@@ -33,10 +33,10 @@ func (p *page) advance() {
 	p.emitPhase(p.phase())
 }
 
-// writeEnded handles the outcome of a write.
+// writeEnded handles the outcome of a write. The writer records it; if it ends the role of this page, the role changes here.
 func (p *page) writeEnded(w *write, o outcome) {
 	if w.fences() {
-		switch err := p.shut(w, o); {
+		switch err := p.fenced(w, o); {
 		case errors.Is(err, ErrStaleToken):
 			p.refused(err)
 		case err != nil:
@@ -51,7 +51,7 @@ func (p *page) writeEnded(w *write, o outcome) {
 	case err != nil:
 		p.stepBack(err, 0)
 	case given != nil:
-		p.give(given.content)
+		p.loadAnew(given.content)
 	}
-	p.saves.resolve(w, o)
+	p.saves.answerWaiters(w, o)
 }

@@ -2,7 +2,7 @@ package autosave
 
 import "github.com/holdfast-dev/holdfast/lock"
 
-// peers knows the other pages, and exchanges messages with them. The goroutine of the loop uses it. Any goroutine may call receive and post.
+// peers knows the other pages, and exchanges messages with them. The loop calls its methods. Any goroutine may call receive, reach and post.
 type peers struct {
 	writer
 	mail    messageQueue
@@ -11,8 +11,8 @@ type peers struct {
 	asking  *ask          // this page asks for the lock
 }
 
-// renewOffer repeats the offer of the lock for the same time, to the page that asks again. If the offer has just ended, it answers the request
-// after the handover.
+// renewOffer offers the lock once more, for the same time, to the page that asks again. If the offer has just ended, this page answers that
+// request after the handover.
 func (p *peers) renewOffer(m Message) {
 	h := p.handing
 	h.question = m.Question
@@ -31,15 +31,15 @@ func (p *peers) grant(h *handing) {
 	p.post(Message{Kind: EditGranted, Round: h.round, Question: h.question, Detail: p.lease.ID})
 }
 
-// receive queues a message and returns at once. It ignores a document that is neither around nor below this one.
+// receive queues a message and returns at once. It ignores messages about documents that are neither around nor below this one.
 func (p *peers) receive(m Message) {
 	if related(m.Document, p.reach()) {
 		p.mail.put(m)
-		p.wakeOwner()
+		p.wakeLoop()
 	}
 }
 
-// reach is the name of the document or, while this page edits, of the document that it keeps others from editing.
+// reach returns the name of the document, or, while this page edits, the name of the document that its lease keeps others from editing.
 func (p *peers) reach() string {
 	if lease := p.held.Load(); lease != nil {
 		return lease.Excludes()
@@ -47,10 +47,12 @@ func (p *peers) reach() string {
 	return p.config.document()
 }
 
+// post sends a message to the other pages, with the sender and its document. A page that receives nothing sends no answer, and the wait for an
+// answer is bounded, so post ignores errors.
 func (p *peers) post(m Message) {
 	if p.config.Channel != nil {
 		m.From, m.Document = p.config.Locks.OwnerID(), p.reach()
-		_ = p.config.Channel.Post(m) // a page that receives nothing sends no answer, and the wait for it is bounded
+		_ = p.config.Channel.Post(m)
 	}
 }
 
@@ -67,8 +69,8 @@ func (p *peers) named(h lock.Holder) {
 	}
 }
 
-// rival records that another page asks at the same time, and informs that page about this one. A page that asks another machine turns the
-// other one away: of this browser, only the page that holds the local lock can ask there, and force must not take that lock from it.
+// rival records that another page asks at the same time, and informs that page about this one. If this page asks an editor on another machine,
+// it turns the other page away: only the page that holds the lock of this browser can ask there, and force must not take that lock from it.
 func (p *peers) rival(m Message) {
 	switch a := p.asking; {
 	case a == nil:
@@ -82,7 +84,7 @@ func (p *peers) rival(m Message) {
 	}
 }
 
-// turnAway tells the rivals of this page that it asked before, and so it does those that come later, while it waits.
+// turnAway answers the rivals of this page that it has asked before them. Rivals that come later, while this page waits, get the same answer.
 func (p *peers) turnAway() {
 	if p.asking != nil {
 		for round := range p.asking.rivals {
@@ -101,8 +103,7 @@ func (p *peers) withdraw() {
 	}
 }
 
-// tookOver announces that this page edits now. Its rivals get their answer first: after Edits, they would ask this
-// page.
+// tookOver announces that this page edits now. First it answers its rivals, which would ask this page once they receive Edits.
 func (p *peers) tookOver() {
 	l := p.lease
 	p.turnAway()

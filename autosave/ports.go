@@ -7,10 +7,9 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// The methods of this file and of remote.go call what the page has configured. They change nothing of a Saver, so any goroutine may call
-// them.
+// The methods of a Config call what the page has configured. They change nothing of a Saver, so any goroutine may call them.
 
-// The names of the ports in messages.
+// The names of the ports in error messages.
 const (
 	theStore  = "the store"
 	theSave   = "the page's snapshot or the store"
@@ -20,14 +19,14 @@ const (
 // document is the name of the document.
 func (c *Config) document() string { return lock.Name("", c.Lock.Path) }
 
-// editors returns those that keep this page from editing, the oldest first.
+// editors returns the holders whose locks keep this page from editing, the oldest first.
 func (c *Config) editors(ctx context.Context, limit time.Duration) []lock.Holder {
 	found, _ := c.inspect(ctx, limit)
 	return found
 }
 
-// inspect is editors, and reports whether there are editors, or somebody waits for a document below this one. A look that has no time left
-// sees nobody, so there may be some.
+// inspect returns the same as editors. awaited reports whether somebody edits, or waits for a document below this one. If the limit has ended
+// before the lock has answered, inspect cannot know, and awaited is true.
 func (c *Config) inspect(ctx context.Context, limit time.Duration) (found []lock.Holder, awaited bool) {
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
@@ -45,6 +44,7 @@ func (c *Config) inspect(ctx context.Context, limit time.Duration) (found []lock
 	return found, awaited
 }
 
+// whoEdits returns the first of the editors, or nil.
 func (c *Config) whoEdits(ctx context.Context, limit time.Duration) *lock.Holder {
 	for _, h := range c.editors(ctx, limit) {
 		return &h
@@ -61,6 +61,7 @@ func (c *Config) snapshot(ctx context.Context) ([]byte, error) {
 	return content.Bytes()
 }
 
+// veto asks the page whether it agrees to a handover, and returns its refusal. No answer means consent.
 func (c *Config) veto(ctx context.Context, from string) error {
 	if c.OnHandover == nil {
 		return nil
@@ -79,6 +80,7 @@ func (c *Config) veto(ctx context.Context, from string) error {
 	return nil
 }
 
+// list returns the generations of the store.
 func (c *Config) list(ctx context.Context) ([]Generation, error) {
 	var all []Generation
 	if err := answered(ctx, CodeReadFailed, theStore, func(ctx context.Context) (err error) { all, err = c.Store.List(ctx); return err }); err != nil {

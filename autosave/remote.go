@@ -44,7 +44,7 @@ func (c *Config) offline() bool {
 	return d != nil && !d.Online()
 }
 
-// where completes a state.
+// where adds to a state where the document is saved, and whether that machine answers.
 func (c *Config) where(state State) State {
 	state.Storage = cmp.Or(c.Storage, StorageOPFS)
 	if d := c.remoteStore(); d != nil {
@@ -53,10 +53,10 @@ func (c *Config) where(state State) State {
 	return state
 }
 
-// watch notifies the page each time the other machine is lost or found.
+// watch notifies the page each time the other machine stops answering, and each time it answers again.
 func (s *status) watch() {
 	if d := s.config.remoteStore(); d != nil {
-		context.AfterFunc(s.life, d.Watch(s.wakeOwner))
+		context.AfterFunc(s.life, d.Watch(s.wakeLoop))
 	}
 }
 
@@ -79,10 +79,12 @@ func (s *status) preview(ctx context.Context, reason lock.ReadonlyReason, step f
 	})
 }
 
-// letPass goes behind another page of this browser that asks for the lock. The first waiting page of this browser also
-// waits at the other machine, and its request carries the question there. A page that asks for a document below this one
-// could not share the names around it with the editor while this page waits for them. So this page waits until nobody edits or waits there,
-// at most for the time that the other page and the editor have.
+// letPass lets another page of this browser that asks for the lock go first, if this page waits in the queue.
+//
+// With a server, only the first waiting page of this browser also waits at the server, and only its request reaches the editor there. So this
+// page joins the queue again, behind the other page. A page that asks for a document below this one shares the lock of this document with the
+// editor, and it cannot do so while this page waits for that lock. So this page leaves the queue until nobody edits, or waits for a document
+// below this one, but at most for the time that the other page and the editor have.
 func (p *page) letPass(m Message) {
 	here, far := p.config.document(), p.config.remoteStore() != nil
 	below := m.Document != here && strings.HasPrefix(m.Document+"/", here+"/")
@@ -97,10 +99,10 @@ func (p *page) letPass(m Message) {
 	}
 	p.queued = true
 	end := time.Now().Add(vetoLimit + 2*(handoverLimit+min(max(m.Grace, DefaultGrace), graceLimit)))
-	if end.After(p.passing) {
-		p.passing = end
+	if end.After(p.letsPassUntil) {
+		p.letsPassUntil = end
 	}
-	end = p.passing
+	end = p.letsPassUntil
 	p.background(func(ctx context.Context, step func(func()) bool) {
 		for awaited := true; awaited && wait.For(ctx, lateInspectLimit) == nil && time.Until(end) > 0; {
 			_, awaited = p.config.inspect(ctx, lateInspectLimit)
@@ -109,8 +111,8 @@ func (p *page) letPass(m Message) {
 	})
 }
 
-// queueRemotely makes a page without standby wait while it asks, so that its request can carry the question to another
-// machine. A page that has just lost the lock gets autosave:readonly before.
+// queueRemotely makes a page without standby wait in the queue while it asks, because only a waiting page can ask an editor on another machine.
+// leave ends the waiting. A page that has just lost the lock gets autosave:readonly first.
 func (p *page) queueRemotely(ctx context.Context) (leave func()) {
 	if p.config.remoteStore() == nil {
 		return func() {}
@@ -118,7 +120,7 @@ func (p *page) queueRemotely(ctx context.Context) (leave func()) {
 	for waits := true; waits; {
 		var verdict chan struct{}
 		p.do(func() {
-			if waits, verdict = p.telling, p.verdict; !waits && p.role == viewing {
+			if waits, verdict = p.preparingReadonly, p.verdict; !waits && p.role == viewing {
 				p.stop()
 				p.enter(viewing)
 				p.lineUp(0)

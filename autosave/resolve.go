@@ -71,7 +71,7 @@ func noDraft(id string) error {
 func (wr *writer) saveDraft(ctx context.Context, d Draft, as Resolution, decided *lock.Lease) error {
 	lease, ok := wr.editingLease()
 	if !ok {
-		err := wr.over()
+		err := wr.whyEnded()
 		wr.do(func() { err = wr.refusal() })
 		return err
 	}

@@ -11,14 +11,14 @@ import (
 const restoreWrites = 10
 
 // restore is a generation that becomes the current one again: a write whose content is known. The text of the page is
-// saved first. Text typed during the write is saved too, and then the write is repeated. The history therefore contains
-// every keystroke, and the page and the store agree in the end.
+// saved first. Text typed during the write is saved too, and then the write is repeated. So no text is lost, and in the end the page shows the
+// content that the store has.
 type restore struct {
 	content []byte
-	draft   *Draft      // the draft whose content it is, which an event gives to the page; nil: a generation's
-	lease   *lock.Lease // under which the user has decided: another pointer for each content that an event gave to the page
-	writes  int
-	result  chan error // capacity 1
+	draft   *Draft      // the draft whose text it is; an event gives it to the page. nil: a generation, and the caller gives it to the page
+	lease   *lock.Lease // tenure.held when the user decided; the pointer changes each time the page gets another content
+	writes  int         // for this restore, so far
+	result  chan error  // capacity 1
 }
 
 // Restore makes a generation the current one again and returns its content for the page to load. It saves the text that the page
@@ -40,8 +40,8 @@ func (s *Saver) Restore(ctx context.Context, id string) ([]byte, error) {
 
 var errDecideAgain = &Error{Code: CodeReadOnly, Detail: "this page was read-only meanwhile, and another content may be current; look at it, and decide again"}
 
-// makeCurrent runs a restore and returns when the content is current. A decision holds for the content that the user
-// knows: it ends with the lease of the page, and when an event gives it another one.
+// makeCurrent runs a restore and returns when the content is current. A decision is valid for the content that the user sees: it is void once
+// the page has lost its lease, or an event has given it another content.
 func (wr *writer) makeCurrent(ctx context.Context, r *restore) error {
 	r.result = make(chan error, 1)
 	if !wr.do(func() {
@@ -54,18 +54,18 @@ func (wr *writer) makeCurrent(ctx context.Context, r *restore) error {
 			wr.saves.restores = append(wr.saves.restores, r)
 		}
 	}) {
-		return wr.over()
+		return wr.whyEnded()
 	}
 	select {
 	case err := <-r.result:
 		return err
 	case <-ctx.Done():
-		wr.do(func() { wr.saves.settleRestore(r, late(ctx, CodeWriteFailed, theSave)) })
+		wr.do(func() { wr.saves.answerRestore(r, late(ctx, CodeWriteFailed, theSave)) })
 		return <-r.result // it may have ended just before
 	}
 }
 
-// restorable reports whether the next write belongs to a restore: everything else is saved.
+// restorable reports whether the next write is that of a restore. It is not before everything else is saved.
 func (wr *writer) restorable() bool {
 	return len(wr.saves.restores) > 0 && wr.role == editing && !wr.changes.dirty() && wr.newest != nil
 }
@@ -76,6 +76,7 @@ func (wr *writer) restoreNext() {
 	wr.commit(&write{since: wr.changes.now(), restores: r}, r.take)
 }
 
+// take returns the content of the write.
 func (r *restore) take(context.Context) (Content, error) {
 	if d := r.draft; d != nil {
 		return Numbered{Bytes(r.content), d.ID, d.Number}, nil
@@ -96,15 +97,15 @@ func (wr *writer) restored(w *write) (give bool) {
 	switch {
 	case !wr.loadable(r):
 		wr.changes.keep(w.since)
-		wr.saves.settleRestore(r, wr.refusal())
+		wr.saves.answerRestore(r, wr.refusal())
 	case !wr.changes.dirty():
-		wr.saves.settleRestore(r, nil)
+		wr.saves.answerRestore(r, nil)
 		wr.drafts.replaced()
 		if give = r.draft != nil; give {
-			wr.saves.unrestored(errDecideAgain)
+			wr.saves.refuseRestores(errDecideAgain)
 		}
 	case wr.role != editing:
-		wr.saves.settleRestore(r, wr.refusal())
+		wr.saves.answerRestore(r, wr.refusal())
 	}
 	return give
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// retries knows the outcome of the last attempt to acquire the lock, load or save, and when the next attempt to save is due. The
-// goroutine that owns the state of the Saver uses it alone.
+// retries knows the outcome of the last attempt to acquire the lock, load or save, and when the next attempt to save is due. Only
+// the loop uses it.
 type retries struct {
 	backoff  lock.Backoff
 	failures int // in a row

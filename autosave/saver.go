@@ -12,9 +12,12 @@ import (
 // Saver saves the text that a page edits, while it holds the project's lock. Its methods may be called from any
 // goroutine.
 //
-// One goroutine, run, owns all mutable state. Slow work runs on other goroutines and returns its results through do.
+// One goroutine owns all state that changes. Slow work runs on other goroutines.
 type Saver struct {
+	// The layers below: page, peers, writer, drafter, status, tenure, loop. Each embeds the next one. A method belongs to the lowest layer that
+	// has the state it needs, and calls nothing above that layer: it returns what has happened, and the caller acts.
 	page
+
 	final State // read after gone is closed
 
 	disposed   chan struct{} // closed when the Dispose that ends this page has its result
@@ -119,7 +122,7 @@ func (s *Saver) State() State {
 // call it.
 func (s *Saver) Told(ctx context.Context) error { return s.events.handled(ctx) }
 
-// run owns the state. After each message or timer, advance begins everything that is due.
+// run is the loop. After each function, message or deadline, advance begins everything that is due.
 func (s *Saver) run() {
 	defer close(s.gone)
 	for s.role != ended {

@@ -2,11 +2,10 @@ package autosave
 
 import "slices"
 
-// saves knows the write in progress, and the callers that wait for a save or a restore. The goroutine that owns the state of the Saver
-// uses it alone.
+// saves knows the write in progress, and the callers that wait for a save or a restore. Only the loop uses it.
 type saves struct {
 	writing  *write
-	ended    *endedWrite // its outcome is not handled yet
+	ended    *endedWrite // a write whose outcome is not handled yet
 	epoch    int64       // snapshots begun
 	waiters  []waiter
 	restores []*restore // the oldest first
@@ -48,14 +47,15 @@ func (s *saves) takeEnded() *endedWrite {
 // saving reports whether a commit is in progress.
 func (s *saves) saving() bool { return s.writing != nil && s.writing.since != 0 }
 
+// progress records the phase of a write, if it is the write in progress.
 func (s *saves) progress(w *write, p Phase) {
 	if s.writing == w {
 		w.phase = p
 	}
 }
 
-// resolve answers the callers that waited for this write.
-func (s *saves) resolve(w *write, o outcome) {
+// answerWaiters answers the callers that waited for this write.
+func (s *saves) answerWaiters(w *write, o outcome) {
 	var rest []waiter
 	for _, waits := range s.waiters {
 		if waits.epoch <= w.epoch {
@@ -67,37 +67,37 @@ func (s *saves) resolve(w *write, o outcome) {
 	s.waiters = rest
 }
 
-// refuse answers all callers that wait for a save or restore.
-func (s *saves) refuse(err error) {
+// refuseAll answers all callers that wait for a save or restore.
+func (s *saves) refuseAll(err error) {
 	for _, waits := range s.waiters {
 		waits.result <- outcome{err: err}
 	}
-	s.unrestored(err)
+	s.refuseRestores(err)
 	s.waiters, s.urgent = nil, false
 }
 
-// settleRestore answers a restore, unless it has an answer.
-func (s *saves) settleRestore(r *restore, err error) {
+// answerRestore answers a restore, unless it has an answer.
+func (s *saves) answerRestore(r *restore, err error) {
 	if i := slices.Index(s.restores, r); i >= 0 {
 		s.restores = append(s.restores[:i:i], s.restores[i+1:]...)
 		r.result <- err
 	}
 }
 
-// unrestored answers the restores that cannot go on after a failed write.
-func (s *saves) unrestored(err error) {
+// refuseRestores answers the restores that cannot go on after a failed write.
+func (s *saves) refuseRestores(err error) {
 	for len(s.restores) > 0 {
-		s.settleRestore(s.restores[0], err)
+		s.answerRestore(s.restores[0], err)
 	}
 }
 
-// bound counts the writes of a restore, and ends one that takes too many.
-func (s *saves) bound() {
+// limitRestore counts the writes of a restore, and ends one that takes too many.
+func (s *saves) limitRestore() {
 	if len(s.restores) == 0 {
 		return
 	}
 	r := s.restores[0]
 	if r.writes++; r.writes > restoreWrites {
-		s.settleRestore(r, &Error{Code: CodeWriteFailed, Detail: "the text changes all the time; stop typing and restore again"})
+		s.answerRestore(r, &Error{Code: CodeWriteFailed, Detail: "the text changes all the time; stop typing and restore again"})
 	}
 }

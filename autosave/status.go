@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// status is the state that a State reports, and it reports it. The goroutine of the loop changes it. Other goroutines may use the config,
-// the changes and the queue of the events.
+// status has the data from which a State is made, and emits the events with it. Only the loop uses it. Other goroutines may use config and
+// changes, and may wait for the events.
 type status struct {
 	tenure
 	config  Config // not changed after New
@@ -100,8 +100,8 @@ func (s *status) refusal() error {
 	return &Error{Code: code, Detail: "this page may not save now; its changes are kept and offered again", Err: s.retries.lastErr}
 }
 
-// over returns the reason why this page can do nothing any more.
-func (s *status) over() error {
+// whyEnded returns the reason why this page can do nothing any more.
+func (s *status) whyEnded() error {
 	if s.config.Disabled {
 		return ErrDisabled
 	}
@@ -116,13 +116,13 @@ func (s *status) await(ctx context.Context, verdict chan struct{}) error {
 	case <-ctx.Done():
 		return &Error{Code: CodeAborted, Detail: "the caller gave up", Err: context.Cause(ctx)}
 	case <-s.gone:
-		return s.over()
+		return s.whyEnded()
 	}
 }
 
-// mark records a change of the text. Any goroutine may call it.
+// mark records a change of the text. Any goroutine may call it; it neither allocates nor waits.
 func (s *status) mark() {
 	if s.changes.mark() {
-		s.wakeOwner()
+		s.wakeLoop()
 	}
 }

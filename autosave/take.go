@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// steal takes the lock, and reports whether that ends the request. The attempt may have to wait for a lock around the document. If another page
-// becomes the editor meanwhile, that one is asked.
+// steal takes the lock from its holder, and reports whether that ends the request. The attempt may have to wait for a lock around the document.
+// If another page becomes the editor meanwhile, steal asks that page.
 func (r *asker) steal(ctx context.Context) (done bool, err error) {
 	err = r.take(ctx, true)
-	var moved *movedError
-	if !errors.As(err, &moved) {
+	var changed *editorChangedError
+	if !errors.As(err, &changed) {
 		return true, err
 	}
 	r.forced = false
-	r.promises.moved(moved.Message)
-	return r.again(moved.Holder.LeaseID, r.own.grace)
+	r.promises.editorChanged(changed.Message)
+	return r.askAgain(changed.Holder.LeaseID, r.own.grace)
 }
 
-// movedError is the message of a page that has become the editor while another one tried to take the lock.
-type movedError struct{ Message }
+// editorChangedError is the message of a page that has become the editor while another one tried to take the lock.
+type editorChangedError struct{ Message }
 
-func (*movedError) Error() string { return "another page edits" }
+func (*editorChangedError) Error() string { return "another page edits" }
 
-// take takes the lock, by force from any holder, and waits until this page edits. If the caller ends ctx before, this
-// page does not become the editor and gives the lock back. It waits for the lock no longer than an offer is valid. If the store does not
-// answer, take returns, and the page edits as soon as the store answers.
+// take acquires the lock, and waits until this page edits. With steal it takes the lock from any holder; otherwise it acquires a free lock
+// only. If the caller ends its context before, this page does not become the editor and releases the lock. take waits for the lock no longer
+// than an offer is valid. If the store does not answer, take returns, and the page edits as soon as the store answers.
 func (r *asker) take(caller context.Context, steal bool) error {
 	ctx, stop := context.WithTimeout(caller, takeLimit)
 	defer stop()
@@ -55,7 +55,7 @@ func (r *asker) take(caller context.Context, steal bool) error {
 		}
 		r.acquire(opts)
 	}) {
-		return r.over()
+		return r.whyEnded()
 	}
 	switch {
 	case withdrawn:
@@ -73,34 +73,34 @@ func (r *asker) take(caller context.Context, steal bool) error {
 	return err
 }
 
-// awaitTaken is await. It fails with *[movedError] if another page edits before this one has the lock.
+// awaitTaken waits like await, but it fails with *[editorChangedError] if another page edits before this one has the lock.
 func (r *asker) awaitTaken(ctx context.Context, verdict chan struct{}, term int64) error {
 	for {
 		select {
 		case m := <-r.own.answers:
 			waits := false
 			if r.do(func() { waits = r.term == term }); waits && m.Kind == Edits {
-				return &movedError{m}
+				return &editorChangedError{m}
 			}
 		case <-verdict:
 			return nil
 		case <-ctx.Done():
 			return r.await(ctx, verdict)
 		case <-r.gone:
-			return r.over()
+			return r.whyEnded()
 		}
 	}
 }
 
-// taken returns the result of an attempt to take the lock, and ends the attempt when the caller or its time has ended. A page that has
-// the lock loads its content if only the time has ended.
+// taken returns the result of an attempt to take the lock. If err says that the caller or the time has ended, taken also ends the attempt.
+// But if only the time has ended and this page has the lock, the page goes on loading its content.
 func (r *asker) taken(caller, ctx context.Context, term int64, err error) error {
 	switch {
 	case r.role == editing:
 		return nil
 	case err == nil:
 		return r.refusal()
-	case caller.Err() != nil, errors.As(err, new(*movedError)):
+	case caller.Err() != nil, errors.As(err, new(*editorChangedError)):
 	case r.role == starting:
 		err = &Error{Code: CodeReadOnly, Detail: "the lock was not granted in time: another page holds or awaits a part of it", Err: context.Cause(ctx)}
 	default:

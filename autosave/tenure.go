@@ -21,35 +21,35 @@ const (
 	ended
 )
 
-// tenure knows the role of this page, and the lease under which it has the role. The goroutine that owns the state of the Saver changes
-// it. Other goroutines may read only the atomic fields.
+// tenure knows the role of this page, and the lease under which it has the role. Only the loop uses it. Other goroutines may read the atomic
+// fields.
 type tenure struct {
 	loop
-	role      role
-	term      int64 // rises with every change of role: work of an earlier term is void
-	readOnly  atomic.Bool
-	lease     lock.Lease
-	leaseDone <-chan struct{} // nil without a lease
-	held      atomic.Pointer[lock.Lease]
-	unfenced  bool               // the previous editor could not be fenced: nothing is written before that
-	denied    bool               // of autosave:readonly and autosave:editable, the last one was readonly
-	telling   bool               // autosave:readonly is being prepared
-	queued    bool               // this page waits for the lock
-	passing   time.Time          // until then this page lets the requests of other pages pass
-	departing int                // calls of Suspend and Dispose that are under way
-	stop      context.CancelFunc // ends the waiting or loading of this term
-	verdict   chan struct{}      // closed, and replaced, when it is known which page edits
+	role              role
+	term              int64 // rises with every change of role: work of an earlier term is void
+	readOnly          atomic.Bool
+	lease             lock.Lease
+	leaseDone         <-chan struct{}            // nil without a lease
+	held              atomic.Pointer[lock.Lease] // the lease, once the page has loaded its content; nil before and after
+	unfenced          bool                       // the previous editor could not be fenced: nothing is written before that
+	knowsReadonly     bool                       // of autosave:readonly and autosave:editable, the last one was readonly
+	preparingReadonly bool                       // autosave:readonly is being prepared
+	queued            bool                       // this page waits for the lock
+	letsPassUntil     time.Time                  // until then this page lets the requests of other pages pass
+	departing         int                        // calls of Suspend and Dispose that are under way
+	stop              context.CancelFunc         // ends the waiting or loading of this term
+	verdict           chan struct{}              // closed, and replaced, when it is known which page edits
 
-	after    int64 // the highest token of another owner that the store is known to have seen
-	refusals int   // leases in a row whose token the store refused
-	patience func() time.Duration
+	after        int64                // the highest token of another owner that the store has reported; the next lease needs a higher one
+	refusals     int                  // leases in a row whose token the store refused
+	refusalPause func() time.Duration // the pauses after such leases; they grow
 }
 
 // enter changes the role. All work of the previous role becomes void.
 func (t *tenure) enter(r role) {
 	t.role = r
 	t.term++
-	t.queued, t.telling = false, false
+	t.queued, t.preparingReadonly = false, false
 	t.readOnly.Store(r != editing)
 }
 
@@ -73,14 +73,14 @@ func (t *tenure) editingLease() (lock.Lease, bool) {
 	return *l, true
 }
 
-// settle notifies the callers that wait until it is known which page edits.
-func (t *tenure) settle() {
+// announceVerdict notifies the callers that wait until it is known which page edits.
+func (t *tenure) announceVerdict() {
 	close(t.verdict)
 	t.verdict = make(chan struct{})
 }
 
-// background runs f for the present term: its context ends with the term. step runs a function on the owner's goroutine
-// unless the term is over.
+// background runs f on a goroutine of its own for the present term: its context ends with the term. step runs a function on the loop, and
+// reports whether it has: it has not if the term is over.
 func (t *tenure) background(f func(ctx context.Context, step func(func()) bool)) {
 	ctx, stop := context.WithCancel(t.life)
 	term := t.term
@@ -112,6 +112,7 @@ func giveBack(l lock.Lease) {
 	_ = l.Release(ctx)
 }
 
+// renew renews the lease. It does not wait for a lock that hangs.
 func renew(ctx context.Context, lease lock.Lease) error {
 	ctx, stop := context.WithTimeout(ctx, answerLimit)
 	defer stop()

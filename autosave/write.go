@@ -22,8 +22,8 @@ type write struct {
 // fences reports whether this is an attempt to fence the previous editor.
 func (w *write) fences() bool { return w.since == 0 }
 
-// writer saves the content: what the page shows, or a generation that becomes the current one again. The goroutine that owns the state
-// calls its methods, except for those that take a context.
+// writer saves: the text that the page shows, or a generation that becomes the current one again. The loop calls its methods, except for those
+// that take a context. They wait, and run on the goroutines of callers.
 type writer struct{ drafter }
 
 // write begins to save the present content. It may do so when nothing is marked, because a failure must be tried again.
@@ -90,9 +90,9 @@ func (wr *writer) launch(w *write, f func(ctx context.Context, committed func(Ge
 
 var errOvertaken = &Error{Code: CodeReadOnly, Detail: "another editor has saved before this page could; this page loads it first"}
 
-// shutOut tries again to fence the previous editor, which failed when this page loaded. That editor may have saved
+// fence tries again to fence the previous editor, which failed when this page loaded. That editor may have saved
 // since: then this page loads again before it writes.
-func (wr *writer) shutOut() {
+func (wr *writer) fence() {
 	known, w := wr.newest, &write{}
 	wr.launch(w, func(ctx context.Context, _ func(Generation)) (Generation, error) {
 		if err := wr.config.Store.Fence(ctx, w.token); err != nil {
@@ -109,14 +109,14 @@ func (wr *writer) shutOut() {
 	})
 }
 
-// shut records whether the previous editor is fenced. It returns an error after which this page may not go on with what it has: the store
+// fenced records whether the previous editor is fenced. It returns an error after which this page may not go on with what it has: the store
 // has refused its token, or the previous editor has saved.
-func (wr *writer) shut(w *write, o outcome) error {
+func (wr *writer) fenced(w *write, o outcome) error {
 	if wr.leaseDone == nil { // the lease has ended, and its waiters have an answer
 		return nil
 	}
 	if o.err != nil {
-		wr.saves.unrestored(o.err)
+		wr.saves.refuseRestores(o.err)
 	}
 	switch {
 	case o.err == nil:
@@ -124,15 +124,15 @@ func (wr *writer) shut(w *write, o outcome) error {
 		wr.retries.recovered()
 		wr.saves.urgent = len(wr.saves.waiters) > 0
 	case !wr.writes():
-		wr.saves.resolve(w, o)
+		wr.saves.answerWaiters(w, o)
 	case errors.Is(o.err, ErrStaleToken):
 		return o.err
 	case errors.Is(o.err, errOvertaken):
-		wr.saves.refuse(o.err)
+		wr.saves.refuseAll(o.err)
 		return o.err
 	default:
 		wr.retries.failed(o.err)
-		wr.saves.resolve(w, o)
+		wr.saves.answerWaiters(w, o)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (wr *writer) written(w *write, o outcome) (*restore, error) {
 		if holds { // otherwise yield has done so, and another page may have saved the text since
 			wr.changes.keep(w.since)
 		}
-		wr.saves.unrestored(o.err)
+		wr.saves.refuseRestores(o.err)
 		switch {
 		case !holds:
 		case errors.Is(o.err, ErrStaleToken), errors.Is(o.err, lock.ErrNotAllowed):
@@ -184,7 +184,7 @@ func (wr *writer) leave() {
 	wr.enter(leaving)
 	for i := len(wr.saves.restores) - 1; i >= 0; i-- {
 		if wr.saves.writing == nil || wr.saves.writing.restores != wr.saves.restores[i] {
-			wr.saves.settleRestore(wr.saves.restores[i], wr.refusal())
+			wr.saves.answerRestore(wr.saves.restores[i], wr.refusal())
 		}
 	}
 }
@@ -206,10 +206,10 @@ func (wr *writer) due() (time.Time, bool) {
 
 // writeNext begins the write that is due.
 func (wr *writer) writeNext() {
-	wr.saves.bound()
+	wr.saves.limitRestore()
 	switch {
 	case wr.unfenced:
-		wr.shutOut()
+		wr.fence()
 	case wr.restorable():
 		wr.restoreNext()
 	default:
