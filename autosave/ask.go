@@ -149,7 +149,7 @@ func (r *asker) request() {
 	r.repeat()
 }
 
-// repeat sends the last question again, for pages that did not hear it.
+// repeat sends the last question again, for pages that did not receive it.
 func (r *asker) repeat() {
 	r.post(Message{Kind: EditRequest, Round: r.own.round, Force: r.own.force, Grace: r.own.grace, Question: r.count})
 }
@@ -253,7 +253,7 @@ func (r *asker) handleAnswer(ctx context.Context, m Message) (done bool, err err
 // that ends the request. Otherwise it sets the timer to the end of their time.
 func (r *asker) takeOffered(ctx context.Context) (done bool, err error) {
 	editors := r.config.editors(ctx, lateInspectLimit)
-	if len(r.own.answers) > 0 { // hear them first: this page may have slept until now
+	if len(r.own.answers) > 0 { // handle them first: this page may have slept until now
 		r.deadline.Reset(time.Millisecond)
 		return false, nil
 	}
@@ -279,8 +279,8 @@ func (r *asker) takeOffered(ctx context.Context) (done bool, err error) {
 
 // stillOffers reports whether the offer that has just arrived is still valid. The page that made it may be closed by now, and another page that
 // was not asked may edit. stillOffers looks who edits: the offer is valid unless an editor was not asked, or another answer has arrived. An
-// editor that was asked is no obstacle: its lock and the offered one exclude each other. The look is short, unless nobody edits or the
-// editor is slow to name its lease.
+// editor that was asked is no obstacle: its lock and the offered one exclude each other, so it edited before the page that offers the lock now.
+// The look is short, unless nobody edits or the editor is slow to name its lease.
 func (r *asker) stillOffers(ctx context.Context) bool {
 	for _, limit := range []time.Duration{inspectLimit, lateInspectLimit} {
 		editors := r.config.editors(ctx, limit)

@@ -15,8 +15,8 @@ type drafter struct {
 	reads   chan struct{} // capacity: the calls that may read at once
 }
 
-// sealed records that a text of this page was stored as a draft, unless the content contains it by now. The page may show another text than
-// that one, which has the given number.
+// sealed records that a text of this page was stored as a draft, unless the content contains it by now. The given number says
+// which text that was: the page may show another text.
 func (dr *drafter) sealed(d Draft, text int64, content *Generation) {
 	if content != nil && content.contains(d) {
 		return
@@ -28,7 +28,7 @@ func (dr *drafter) sealed(d Draft, text int64, content *Generation) {
 // saved records a generation that this page has written.
 func (dr *drafter) saved(w *write, g Generation) {
 	dr.newest, dr.success = &g, dr.config.Clock.Now().Wall
-	if w.restores == nil {
+	if w.restore == nil {
 		dr.drafts.lineage = cmp.Or(g.Draft, dr.drafts.lineage)
 	}
 	dr.contained(g)

@@ -2,6 +2,7 @@ package autosave
 
 import "context"
 
+// flush saves now, if the page has this role.
 func (wr *writer) flush(ctx context.Context, as role) (Generation, error) {
 	return wr.generation(ctx, func(result chan outcome) { wr.queue(as, result) })
 }
@@ -36,6 +37,7 @@ func (wr *writer) generation(ctx context.Context, ask func(result chan outcome))
 	}
 }
 
+// queue makes result wait for the write that contains the present text, or answers it at once if no write is necessary or possible.
 func (wr *writer) queue(as role, result chan outcome) {
 	dirty := wr.changes.dirty()
 	switch {
@@ -43,7 +45,7 @@ func (wr *writer) queue(as role, result chan outcome) {
 		result <- outcome{err: wr.refusal()}
 	case !dirty && !wr.saves.saving() && wr.newest != nil:
 		result <- outcome{generation: *wr.newest}
-	case !dirty && wr.saves.saving() && (wr.saves.writing.restores == nil || wr.loadable(wr.saves.writing.restores)): // else the page's text is saved again
+	case !dirty && wr.saves.saving() && (wr.saves.writing.restore == nil || wr.loadable(wr.saves.writing.restore)): // else the page's text is saved again
 		wr.saves.waiters = append(wr.saves.waiters, waiter{wr.saves.epoch, result})
 	default:
 		wr.saves.urgent = true

@@ -31,21 +31,7 @@ func (s *Saver) answer(m Message) {
 	switch m.Kind {
 	case EditRequest:
 		s.rival(m)
-		switch {
-		case s.handing != nil && s.handing.round == m.Round: // asked again: the handover is under way
-			s.post(Message{Kind: EditAccepted, Round: m.Round, Detail: s.lease.ID})
-			s.renewOffer(m)
-		case s.role == loading && s.drafts.lineage != "" && s.drafts.lineage == s.config.Lineage:
-			// The page shows its text already, and may edit before this Saver. The other page asks again when this one edits.
-		case s.handing != nil && s.handing.cancelled && s.handing.next == nil:
-			s.handing.next = &m
-		case s.handing != nil, s.role == loading:
-			s.post(Message{Kind: EditBusy, Round: m.Round})
-		case s.role == editing, s.verifying():
-			s.handOver(m)
-		case !m.Remote:
-			s.letPass(m)
-		}
+		s.answerRequest(m)
 	case EditRival:
 		s.rival(m)
 	case EditCancelled:
@@ -73,6 +59,25 @@ func (s *Saver) answer(m Message) {
 		if s.asking != nil {
 			s.asking.receive(m)
 		}
+	}
+}
+
+// answerRequest begins a handover, or answers the page that asks for the lock.
+func (s *Saver) answerRequest(m Message) {
+	switch {
+	case s.handing != nil && s.handing.round == m.Round: // asked again: the handover is under way
+		s.post(Message{Kind: EditAccepted, Round: m.Round, Detail: s.lease.ID})
+		s.renewOffer(m)
+	case s.role == loading && s.drafts.lineage != "" && s.drafts.lineage == s.config.Lineage:
+		// The page shows its text already, and may edit before this Saver. The other page asks again when this one edits.
+	case s.handing != nil && s.handing.cancelled && s.handing.next == nil:
+		s.handing.next = &m
+	case s.handing != nil, s.role == loading:
+		s.post(Message{Kind: EditBusy, Round: m.Round})
+	case s.role == editing, s.verifying():
+		s.handOver(m)
+	case !m.Remote:
+		s.letPass(m)
 	}
 }
 

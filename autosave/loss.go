@@ -100,7 +100,7 @@ func (dr *drafter) reconsider() {
 		ctx, stop := context.WithTimeout(dr.life, answerLimit)
 		defer stop()
 		if dr.events.handled(ctx) != nil {
-			return // the page has not heard of the decision
+			return // the page does not know the decision yet
 		}
 		draft, err := dr.config.seal(ctx, l.cause)
 		dr.do(func() {

@@ -42,7 +42,7 @@ func (p *page) readonly(reason lock.ReadonlyReason, err error) {
 			}
 			p.knowsReadonly = true
 			p.emit(Event{Type: what, Reason: reason, Err: err, Holder: p.holder, Unsaved: p.drafts.unsaved.text})
-			if !l.dirty && p.changes.dirty() { // the mark was under way as the lock was lost
+			if !l.dirty && p.changes.dirty() { // the page reported a change while the lock was lost
 				l.dirty, l.marked = true, p.changes.count()
 				p.work.Go(func() { p.keepLoss(l) })
 			}
@@ -74,7 +74,7 @@ func (p *page) yield(r role, err error) {
 	p.enter(r)
 	if w := p.saves.writing; w != nil {
 		w.stop()
-		if p.leaseDone != nil && w.restores == nil { // it may fail
+		if p.leaseDone != nil && w.restore == nil { // it may fail
 			p.changes.keep(w.since)
 		}
 	}

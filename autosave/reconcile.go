@@ -32,7 +32,7 @@ type reconciler struct {
 	adopted *adoptions
 	token   int64
 	owner   string       // OwnerName of the page
-	own     string       // lineage that the page goes on with: its draft is left to the page
+	own     string       // lineage of the text that the page keeps: its draft is left to the page
 	all     []Generation // the current one first
 
 	present  content

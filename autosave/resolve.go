@@ -34,7 +34,7 @@ func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) erro
 	defer stop()
 	lease := s.held.Load()
 	var known []Draft
-	s.do(func() { known = s.drafts.waiting }) // a user discards no text that this page has not heard of
+	s.do(func() { known = s.drafts.waiting }) // a user discards no text that this page did not know
 	listed, err := s.waitingDrafts(ctx)
 	if err != nil {
 		return err

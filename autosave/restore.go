@@ -73,7 +73,7 @@ func (wr *writer) restorable() bool {
 // restoreNext commits the content of the oldest restore.
 func (wr *writer) restoreNext() {
 	r := wr.saves.restores[0]
-	wr.commit(&write{since: wr.changes.now(), restores: r}, r.take)
+	wr.commit(&write{since: wr.changes.now(), restore: r}, r.take)
 }
 
 // take returns the content of the write.
@@ -93,7 +93,7 @@ func (wr *writer) loadable(r *restore) bool {
 // restored ends a restore whose content was committed, if the page may load it. Otherwise the page's text is saved
 // again. It reports whether the page must be given the content, which the caller of the restore does not get.
 func (wr *writer) restored(w *write) (give bool) {
-	r := w.restores
+	r := w.restore
 	switch {
 	case !wr.loadable(r):
 		wr.changes.keep(w.since)

@@ -84,7 +84,7 @@ func (s *saves) answerRestore(r *restore, err error) {
 	}
 }
 
-// refuseRestores answers the restores that cannot go on after a failed write.
+// refuseRestores answers all restores with an error.
 func (s *saves) refuseRestores(err error) {
 	for len(s.restores) > 0 {
 		s.answerRestore(s.restores[0], err)

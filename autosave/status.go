@@ -23,6 +23,7 @@ type status struct {
 	holder  *lock.Holder // the page that edits, as far as this page knows
 }
 
+// phase returns the present phase.
 func (s *status) phase() Phase {
 	switch {
 	case s.saves.writing != nil && s.saves.writing.phase != "" && s.writes():
@@ -43,6 +44,7 @@ func (s *status) phase() Phase {
 	return PhaseIdle
 }
 
+// state returns the present state, for an event or a caller.
 func (s *status) state() State {
 	state := s.config.where(State{Phase: s.phase(), ReadOnly: s.role != editing, LastSuccess: s.success, LastErr: s.retries.lastErr, RetryCount: s.retries.failures,
 		Drafts: len(s.drafts.waiting)})
@@ -72,6 +74,7 @@ func (s *status) emitPhase(p Phase) {
 	s.events.tell(Event{Type: EventPhase, State: s.state()})
 }
 
+// emit emits an event with the present state, after the phase if that has changed.
 func (s *status) emit(e Event) {
 	s.emitPhase(s.phase())
 	e.State = s.state()

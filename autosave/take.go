@@ -93,7 +93,7 @@ func (r *asker) awaitTaken(ctx context.Context, verdict chan struct{}, term int6
 }
 
 // taken returns the result of an attempt to take the lock. If err says that the caller or the time has ended, taken also ends the attempt.
-// But if only the time has ended and this page has the lock, the page goes on loading its content.
+// But if only the time has ended and this page has the lock, the page continues to load its content.
 func (r *asker) taken(caller, ctx context.Context, term int64, err error) error {
 	switch {
 	case r.role == editing:

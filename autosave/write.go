@@ -10,13 +10,13 @@ import (
 
 // write is one commit in progress, or an attempt to fence the previous editor.
 type write struct {
-	epoch    int64    // the number of this write
-	since    int64    // when the first change that it contains was made, or before; 0 if it has no content
-	marks    int64    // number of changes before it began
-	token    int64    // of the lease under which it writes
-	restores *restore // the restore whose content it is; nil: the page's
-	phase    Phase
-	stop     context.CancelFunc
+	epoch   int64    // the number of this write
+	since   int64    // when the first change that it contains was made, or before; 0 if it has no content
+	marks   int64    // number of changes before it began
+	token   int64    // of the lease under which it writes
+	restore *restore // the restore whose content it is; nil: the page's
+	phase   Phase
+	stop    context.CancelFunc
 }
 
 // fences reports whether this is an attempt to fence the previous editor.
@@ -109,7 +109,7 @@ func (wr *writer) fence() {
 	})
 }
 
-// fenced records whether the previous editor is fenced. It returns an error after which this page may not go on with what it has: the store
+// fenced records whether the previous editor is fenced. It returns the error if this page must not write what it shows: the store
 // has refused its token, or the previous editor has saved.
 func (wr *writer) fenced(w *write, o outcome) error {
 	if wr.leaseDone == nil { // the lease has ended, and its waiters have an answer
@@ -166,8 +166,8 @@ func (wr *writer) written(w *write, o outcome) (*restore, error) {
 		wr.clean(w)
 	}
 	wr.saved(w, g)
-	if w.restores != nil && wr.restored(w) {
-		return w.restores, nil
+	if w.restore != nil && wr.restored(w) {
+		return w.restore, nil
 	}
 	return nil, nil
 }
@@ -183,7 +183,7 @@ func (wr *writer) emptied(err error) {
 func (wr *writer) leave() {
 	wr.enter(leaving)
 	for i := len(wr.saves.restores) - 1; i >= 0; i-- {
-		if wr.saves.writing == nil || wr.saves.writing.restores != wr.saves.restores[i] {
+		if wr.saves.writing == nil || wr.saves.writing.restore != wr.saves.restores[i] {
 			wr.saves.answerRestore(wr.saves.restores[i], wr.refusal())
 		}
 	}
