@@ -27,7 +27,7 @@ const field = "document.querySelector('#app textarea')"
 // frameworks build and run them. React runs in development mode, under StrictMode.
 func TestFrameworks(t *testing.T) {
 	t.Parallel()
-	chromium := browser.Start(t, browser.Options{})
+	chromium := browser.Start(t, browser.Options{Shell: true})
 	for app, parts := range map[string][]string{
 		"react-app.jsx": {"Notes", "Uncontrolled", "Emptied"},
 		"vue-app.js":    {"Notes"},
