@@ -27,7 +27,7 @@ func testSlotCycle(g *treeHarness) {
 	case err := <-second.err:
 		require.ErrorIs(g, err, lock.ErrDeadlock)
 	case <-g.ctx.Done():
-		require.Fail(g, "nobody was told of the deadlock")
+		require.Fail(g, "no acquisition got the error of the deadlock")
 	}
 	assert.Less(g, time.Since(closed), time.Second)
 	g.stillWaits(slot)

@@ -20,7 +20,7 @@ func RunTree(t *testing.T, open func(t *testing.T) func() lock.Locker) {
 		run  func(*treeHarness)
 	}{
 		{"scenarios", testScenarios},
-		{"unordered acquisitions of two tabs deadlock, and one is told", testUnordered},
+		{"unordered acquisitions of two tabs deadlock, and one of them gets the error", testUnordered},
 		{"ordered acquisitions of two tabs do not", testOrdered},
 		{"every pair of places", testMatrix},
 		{"several places are all or nothing", testAllOrNothing},
@@ -189,7 +189,7 @@ func testUnordered(g *treeHarness) {
 		require.ErrorIs(g, err, lock.ErrDeadlock)
 		victim, other, left, kept = a1, b1, a2, b2
 	case <-g.ctx.Done():
-		require.Fail(g, "nobody was told of the deadlock")
+		require.Fail(g, "no acquisition got the error of the deadlock")
 	}
 	assert.Less(g, time.Since(closed), time.Second)
 	g.stillWaits(other)

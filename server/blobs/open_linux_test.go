@@ -73,7 +73,7 @@ func TestManyWritersDoNotUseAllFiles(t *testing.T) {
 		assert.LessOrEqual(t, openFiles(t, dir), 64)
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		require.ErrorIs(t, f.Put(gone, "ab-gone", nil), context.Canceled, "who has gone does not wait")
+		require.ErrorIs(t, f.Put(gone, "ab-gone", nil), context.Canceled, "a client that has gone does not wait")
 		close(slow)
 		for range 300 {
 			require.NoError(t, <-written)

@@ -49,7 +49,7 @@ func TestAWatchGoesOnWhileManyOthersEnd(t *testing.T) {
 			case got := <-told:
 				require.Equal(t, key, got)
 			case <-ctx.Done():
-				require.Fail(t, "nobody is told any more", "round %d", round)
+				require.Fail(t, "no watch gets changes any more", "round %d", round)
 			}
 		}
 		cancel()

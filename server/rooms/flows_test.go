@@ -102,7 +102,7 @@ func TestFlowInstancesInStep(t *testing.T) {
 		one.answer(said)
 		assert.Equal(t, one.info().Revision, two.info().Revision)
 	}
-	three.quiet("another room is told nothing")
+	three.quiet("another room gets no message")
 
 	three.enter(one.room, "three")
 	assert.Equal(t, []string{"one=z", "two=", "three="}, names(one.info().roomInfo))

@@ -39,7 +39,7 @@ func TestStolen(t *testing.T) {
 		assert.Equal(t, "lease-lost", browser.Get[string](holder, "lease.signal.reason.code"))
 		aborts := browser.Get[[]string](holder, "aborts")
 		require.Len(t, aborts, 1)
-		assert.NotEqual(t, "error", aborts[0], "the signal aborts before anybody is told")
+		assert.NotEqual(t, "error", aborts[0], "the signal aborts before any listener is called")
 
 		events = undelayed(told(t, stealer))
 		assert.Equal(t, []string{"attempt", "acquired", "renew-scheduled", "renewed"}, kinds(events)[:4])

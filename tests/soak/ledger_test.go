@@ -47,7 +47,7 @@ func TestLedgerFindsTwoHoldersAtOnce(t *testing.T) {
 	l := newLedger()
 	take(l, 1*second, "a", 1, 4*second, project)
 	take(l, 2*second, "b", 2, 4*second, below)
-	assert.Empty(t, l.violations, "b may have been told late")
+	assert.Empty(t, l.violations, "b may have learnt of it late")
 	l.confirm(3*second, "b", 3*second)
 	require.Len(t, l.violations, 1)
 	assert.Contains(t, l.violations[0], "double holder")

@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	length = flag.Duration("for", 8*time.Second, "how long to go on before everybody is told to stop")
+	length = flag.Duration("for", 8*time.Second, "how long the programs run")
 	pace   = flag.Duration("pace", 700*time.Millisecond, "how long after a fault the next one comes, on average")
 	seed   = flag.Uint64("seed", 0, "of all that is drawn, to have the same faults again; 0 draws one")
 	output = flag.String("report", "../../.cache/soak.md", "file for the report")

@@ -41,7 +41,7 @@ describe("lock.test.js", () => {
     check(!(await locks.query()).pending.some((one) => one.name === x), "it is still in line");
     await one.release();
   });
-  it("a holder whose lock was taken over is told", async () => {
+  it("a holder whose lock was taken over gets an event", async () => {
     const x = name(), one = await lock(x), two = await lock(x, { steal: true });
     const failure = await one.held.catch((error) => error);
     check(failure.name === "AbortError", `it was ${failure}`);
