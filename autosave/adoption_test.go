@@ -86,7 +86,7 @@ func TestDraftThatCannotBeReadWaits(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 		w.crashed(storage)
 		b := w.author("b", storage)
-		b.config.Drafts = unreadable{b.desk}
+		b.config.Drafts = unreadable{b.pageDrafts}
 		b.start()
 		assert.False(t, b.ReadOnly())
 		assert.Equal(t, "saved", b.shows())

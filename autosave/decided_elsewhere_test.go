@@ -116,7 +116,7 @@ func TestDraftOfAViewerThatIsSavedElsewhereIsNoDraft(t *testing.T) {
 				b.config.NoStandby = true
 				b.start()
 				b.types("mine")
-				_, err := b.desk.Seal(t.Context(), autosave.CauseLockLost)
+				_, err := b.pageDrafts.Seal(t.Context(), autosave.CauseLockLost)
 				require.NoError(t, err)
 				require.Len(t, b.texts(), 1)
 				decide(w, a, c)

@@ -44,7 +44,7 @@ func (w *world) viewerWithDraft(storage *autosavetest.DraftStorage) (a *writer, 
 	w.sleep(100 * time.Millisecond)
 	require.True(w, a.ReadOnly())
 	a.types(", mine")
-	_, err := a.desk.Seal(w.Context(), autosave.CauseLockLost)
+	_, err := a.pageDrafts.Seal(w.Context(), autosave.CauseLockLost)
 	require.NoError(w, err)
 	require.Equal(w, []string{"one, mine"}, a.texts())
 	return a, func() { require.NoError(w, stealer.Release(w.Context())) }

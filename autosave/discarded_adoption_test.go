@@ -59,7 +59,7 @@ func TestDraftDiscardedBeforeItsAdoption(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 		goOn := make(chan struct{})
 		b := w.adopting(storage, func(b *writer) {
-			b.config.Drafts = readBefore{b.desk, func() { <-goOn }}
+			b.config.Drafts = readBefore{b.pageDrafts, func() { <-goOn }}
 		})
 		require.NoError(t, b.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
 		close(goOn)

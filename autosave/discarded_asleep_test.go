@@ -59,7 +59,7 @@ func TestDecisionHoldsForAPageThatSlept(t *testing.T) {
 				b := w.author("b", storage).start()
 				require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{}))
 				a.types(", mine")
-				_, err := a.desk.Seal(t.Context(), autosave.CauseLockLost)
+				_, err := a.pageDrafts.Seal(t.Context(), autosave.CauseLockLost)
 				require.NoError(t, err)
 				a.die()
 				require.Equal(t, "one", b.shows())

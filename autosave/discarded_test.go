@@ -41,7 +41,7 @@ func TestDraftOfAViewerStaysDiscarded(t *testing.T) {
 			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 				a, b := w.author("a", storage).start(), w.author("b", storage).start()
 				b.types("mine")
-				_, err := b.desk.Seal(t.Context(), autosave.CauseLockLost)
+				_, err := b.pageDrafts.Seal(t.Context(), autosave.CauseLockLost)
 				require.NoError(t, err)
 				require.NoError(t, b.ResolveDraft(t.Context(), "b-1", autosave.AsDiscard))
 				a.types("theirs")

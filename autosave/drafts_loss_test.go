@@ -208,9 +208,9 @@ func TestDisposeOfAReadonlyPageLeavesADraft(t *testing.T) {
 func TestDisposeThatCannotSaveLeavesADraft(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 		a := w.author("a", storage)
-		a.desk = storage.PageDrafts(nil) // another storage than the one that fails
-		a.desk.Unsaved = func() (autosave.Draft, []byte, bool) { return a.now(), []byte(a.text), true }
-		a.config.Drafts = a.desk
+		a.pageDrafts = storage.PageDrafts(nil) // another storage than the one that fails
+		a.pageDrafts.Unsaved = func() (autosave.Draft, []byte, bool) { return a.now(), []byte(a.text), true }
+		a.config.Drafts = a.pageDrafts
 		a.start()
 		a.files.Fail()
 		a.types("no room")

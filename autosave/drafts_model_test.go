@@ -192,7 +192,7 @@ func (m *model) kill(p *writer) {
 }
 
 func (m *model) bury(p *writer) {
-	p.desk.End()
+	p.pageDrafts.End()
 	m.pages = slices.DeleteFunc(m.pages, func(other *writer) bool { return other == p })
 }
 

@@ -18,21 +18,21 @@ import (
 // writer is a tab whose editor journals what is typed, as the browser package does.
 type writer struct {
 	*page
-	desk      *autosavetest.PageDrafts
-	dead      atomic.Bool
-	lineages  int
-	id, base  string
-	number    int64 // counts the changes of this page
-	stored    int64 // the changes that a commit or a sealed draft has, of this lineage
-	drafts    []autosave.Draft
-	conflicts []autosave.Conflict
-	waits     []autosave.Draft // told with the last autosave:editable
+	pageDrafts *autosavetest.PageDrafts
+	dead       atomic.Bool
+	lineages   int
+	id, base   string
+	number     int64 // counts the changes of this page
+	stored     int64 // the changes that a commit or a sealed draft has, of this lineage
+	drafts     []autosave.Draft
+	conflicts  []autosave.Conflict
+	waits      []autosave.Draft // told with the last autosave:editable
 }
 
 // author prepares a page with drafts that are kept on the storage.
 func (w *world) author(name string, storage *autosavetest.DraftStorage) *writer {
 	a := &writer{page: w.prepare(name)}
-	a.desk = storage.PageDrafts(&a.files.Steps)
+	a.pageDrafts = storage.PageDrafts(&a.files.Steps)
 	locker := w.space.Client(name)
 	locker.Refuse = func(lock.Request) error {
 		if a.dead.Load() {
@@ -42,9 +42,9 @@ func (w *world) author(name string, storage *autosavetest.DraftStorage) *writer 
 	}
 	a.options.Backends[0].Locker = locker
 	a.renew("")
-	a.config.Drafts = a.desk
+	a.config.Drafts = a.pageDrafts
 	a.config.Snapshot, a.config.Listener = a.take, a.listen
-	a.desk.Unsaved = func() (autosave.Draft, []byte, bool) {
+	a.pageDrafts.Unsaved = func() (autosave.Draft, []byte, bool) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		return a.now(), []byte(a.text), a.number > a.stored
@@ -92,7 +92,7 @@ func (a *writer) types(s string) {
 	a.number++
 	now, text := a.now(), a.text
 	a.mu.Unlock()
-	a.desk.Journal(now, []byte(text))
+	a.pageDrafts.Journal(now, []byte(text))
 	if a.Saver == nil {
 		a.config.Dirty = true
 		return
@@ -107,11 +107,11 @@ func (a *writer) listen(e autosave.Event) {
 	switch {
 	case e.Type == autosave.EventSaved && e.Generation.Draft == a.id:
 		a.stored, a.base = max(a.stored, e.Generation.Number), e.Generation.ID
-		a.desk.Saved(a.id, e.Generation.Number)
+		a.pageDrafts.Saved(a.id, e.Generation.Number)
 	case e.Type == autosave.EventEditable && e.Loaded:
 		if a.number > a.stored {
 			a.mu.Unlock()
-			_, _ = a.desk.Seal(context.Background(), autosave.CauseLockLost)
+			_, _ = a.pageDrafts.Seal(context.Background(), autosave.CauseLockLost)
 			a.mu.Lock()
 		}
 		a.renew(e.Base)
@@ -123,7 +123,7 @@ func (a *writer) listen(e autosave.Event) {
 	}
 	if g := e.Generation; g != nil && e.Type == autosave.EventPhase && g.Draft == a.id && e.State.ReadOnly { // an editor saves its text anyway
 		a.stored = max(a.stored, g.Number)
-		a.desk.Saved(a.id, g.Number)
+		a.pageDrafts.Saved(a.id, g.Number)
 	}
 	if e.Draft != nil {
 		a.drafts = append(a.drafts, *e.Draft)
@@ -139,7 +139,7 @@ func (a *writer) listen(e autosave.Event) {
 func (a *writer) die() {
 	a.dead.Store(true)
 	a.channel.Deafen(true)
-	a.desk.End()
+	a.pageDrafts.End()
 	a.w.space.Kill(a.name)
 	synctest.Wait()
 }

@@ -99,7 +99,7 @@ func TestEditorWaitsForTextThatIsBeingStored(t *testing.T) {
 		a.types(", last words")
 		a.die()
 		b := w.author("b", storage)
-		b.config.Drafts = comingDrafts{b.desk, time.Now().Add(time.Minute)}
+		b.config.Drafts = comingDrafts{b.pageDrafts, time.Now().Add(time.Minute)}
 		require.NoError(t, inTime(t, b.tryOpen))
 		w.sleep(30 * time.Second)
 		assert.True(t, b.ReadOnly())
@@ -128,7 +128,7 @@ func TestContainedDraftIsRemoved(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 		a := w.author("a", storage).start()
 		a.types("one")
-		a.desk.Saved("", 0)
+		a.pageDrafts.Saved("", 0)
 		w.sleep(time.Second)
 		left := storage.Page()
 		left.Journal(autosave.Draft{ID: a.id, Number: a.number, At: time.Now()}, []byte("one")) // the page had no time to empty it
@@ -282,7 +282,7 @@ func TestMergedDraftThatStaysIsNotOffered(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 		w.dispute(storage)
 		c := w.author("c", storage)
-		c.config.Drafts = unremovableDrafts{c.desk}
+		c.config.Drafts = unremovableDrafts{c.pageDrafts}
 		c.config.Merge = func(context.Context, autosave.Conflict) (autosave.Content, error) {
 			return autosave.Bytes("merged"), nil
 		}
@@ -335,7 +335,7 @@ func TestDraftStaysIfItsResolutionFails(t *testing.T) {
 			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 				w.dispute(storage)
 				b, unreadable := w.author("b", storage), new(atomic.Bool)
-				b.config.Drafts = unreadableDrafts{b.desk, unreadable}
+				b.config.Drafts = unreadableDrafts{b.pageDrafts, unreadable}
 				b.start()
 				all, err := b.Drafts(t.Context())
 				require.NoError(t, err)

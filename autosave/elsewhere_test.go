@@ -72,7 +72,7 @@ func TestTextThatAnotherPageHasSavedIsNoDraftAfterAList(t *testing.T) {
 func TestTextThatIsSavedBeforeItsPageKnowsTheDraftIsNoDraft(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 		a := w.author("a", storage)
-		a.config.NoStandby, a.config.Drafts = true, lateSeal{a.desk}
+		a.config.NoStandby, a.config.Drafts = true, lateSeal{a.pageDrafts}
 		a.start()
 		a.types("one")
 		w.sleep(time.Second)
@@ -93,7 +93,7 @@ func TestDraftThatIsFoundInAListIsReported(t *testing.T) {
 		w.author("a", storage).start()
 		b := w.author("b", storage).start()
 		b.types("mine")
-		_, err := b.desk.Seal(t.Context(), autosave.CauseLockLost)
+		_, err := b.pageDrafts.Seal(t.Context(), autosave.CauseLockLost)
 		require.NoError(t, err)
 		for range 2 {
 			_, err = b.Drafts(t.Context())
@@ -112,7 +112,7 @@ func TestListDoesNotReportTheTextThatThePageSaves(t *testing.T) {
 		a.config.Lineage = "a-1"
 		a.start()
 		a.types("mine")
-		_, err := a.desk.Seal(t.Context(), autosave.CauseLockLost)
+		_, err := a.pageDrafts.Seal(t.Context(), autosave.CauseLockLost)
 		require.NoError(t, err)
 		require.False(t, a.ReadOnly())
 		_, err = a.Drafts(t.Context())
@@ -126,7 +126,7 @@ func TestListDoesNotReportTheTextThatThePageSaves(t *testing.T) {
 func TestListReportsNoOlderSnapshotOfADraft(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 		a := w.readOnlyTypist(storage, ", more")
-		_, err := a.desk.Seal(t.Context(), autosave.CauseLockLost)
+		_, err := a.pageDrafts.Seal(t.Context(), autosave.CauseLockLost)
 		require.NoError(t, err)
 		a.texts()
 		a.types(", and more")

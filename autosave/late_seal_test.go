@@ -25,7 +25,7 @@ func (l lateSeal) Seal(ctx context.Context, cause autosave.Cause) (*autosave.Dra
 func TestDraftThatWasSavedBeforeItWasReported(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 		a := w.author("a", storage)
-		a.config.NoStandby, a.config.Drafts = true, lateSeal{a.desk}
+		a.config.NoStandby, a.config.Drafts = true, lateSeal{a.pageDrafts}
 		a.start()
 		a.types("one")
 		w.sleep(time.Second)

@@ -262,7 +262,7 @@ func (m *parallel) dispose(p *writer) {
 		if lost := m.lacks(words(p.shows())); err == nil && !p.dead.Load() && len(lost) > 0 {
 			m.bad("%s ended without an error, and %v is lost", p.name, lost)
 		}
-		p.desk.End()
+		p.pageDrafts.End()
 		return err
 	})
 }
@@ -309,7 +309,7 @@ func (m *parallel) restore(p *writer) {
 		if err != nil {
 			return err
 		}
-		_, _ = p.desk.Seal(ctx, autosave.CauseLockLost) // text typed meanwhile is a draft
+		_, _ = p.pageDrafts.Seal(ctx, autosave.CauseLockLost) // text typed meanwhile is a draft
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.text = string(content)

@@ -204,18 +204,18 @@ func TestSavingDuringServerErrors(t *testing.T) {
 // writer is a page with an editor in one browser.
 type writer struct {
 	*autosave.Saver
-	name      string
-	mu        sync.Mutex
-	text      string
-	draft     int // counts the texts that were loaded
-	snapshot  int64
-	desk      *autosavetest.PageDrafts // where it journals; may be nil
-	base      string
-	clean     int64 // the last snapshot that is saved
-	conflicts []autosave.Conflict
-	readonly  []lock.ReadonlyReason
-	state     autosave.State       // of the last event
-	types     []autosave.EventType // of the events that are not about the phase
+	name       string
+	mu         sync.Mutex
+	text       string
+	draft      int // counts the texts that were loaded
+	snapshot   int64
+	pageDrafts *autosavetest.PageDrafts // where it journals; may be nil
+	base       string
+	clean      int64 // the last snapshot that is saved
+	conflicts  []autosave.Conflict
+	readonly   []lock.ReadonlyReason
+	state      autosave.State       // of the last event
+	types      []autosave.EventType // of the events that are not about the phase
 }
 
 // told returns the state of the last event.
@@ -235,9 +235,9 @@ func (w *writer) events() []autosave.EventType {
 func (w *writer) type_(text string) {
 	w.mu.Lock()
 	w.text += text
-	if w.desk != nil {
+	if w.pageDrafts != nil {
 		w.snapshot++
-		w.desk.Journal(w.describe(), []byte(w.text))
+		w.pageDrafts.Journal(w.describe(), []byte(w.text))
 	}
 	w.mu.Unlock()
 	w.MarkDirty()
@@ -279,8 +279,8 @@ func (w *writer) listen(e autosave.Event) {
 	}
 	if e.Type == autosave.EventSaved {
 		w.base, w.clean = e.Generation.ID, e.Generation.Number
-		if w.desk != nil {
-			w.desk.Saved(e.Generation.Draft, e.Generation.Number)
+		if w.pageDrafts != nil {
+			w.pageDrafts.Saved(e.Generation.Draft, e.Generation.Number)
 		}
 	}
 	if e.Type == autosave.EventConflict {
@@ -305,8 +305,8 @@ func (m machine) writer(t *testing.T, session string, change ...func(*autosave.C
 	require.NoError(t, err)
 	w := &writer{name: session}
 	if m.storage != nil {
-		w.desk = m.storage.PageDrafts(nil)
-		w.desk.Unsaved = func() (autosave.Draft, []byte, bool) {
+		w.pageDrafts = m.storage.PageDrafts(nil)
+		w.pageDrafts.Unsaved = func() (autosave.Draft, []byte, bool) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			return w.describe(), []byte(w.text), w.snapshot > w.clean
@@ -320,8 +320,8 @@ func (m machine) writer(t *testing.T, session string, change ...func(*autosave.C
 			return autosave.Numbered{Content: autosave.Bytes(w.text), Draft: w.describe().ID, Number: w.snapshot}, nil
 		},
 		Listener: w.listen}
-	if w.desk != nil {
-		config.Drafts = w.desk
+	if w.pageDrafts != nil {
+		config.Drafts = w.pageDrafts
 	}
 	for _, f := range change {
 		f(&config)

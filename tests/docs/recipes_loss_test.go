@@ -156,15 +156,15 @@ func leaves(tab *browser.Tab) {
 	tab.Close()
 }
 
-// An ordeal is a way in which a page could lose text.
-type ordeal struct {
+// An attack is a way in which a page could lose text.
+type attack struct {
 	name string
 	run  func(t *testing.T, k table, end endings.Ending, root, word string)
 	once bool // whether it plays with only one ending
 	each bool // whether every editor plays it in the short form, too
 }
 
-var ordeals = []ordeal{
+var attacks = []attack{
 	{name: "left", run: leave},
 	{name: "disposed", run: teardown("autosave.dispose()", "emptied()"), once: true},
 	{name: "closed", run: teardown("hf.close()", "emptied()"), once: true},
@@ -185,8 +185,8 @@ func TestNothingLostByRecipes(t *testing.T) {
 		t.Run(r.script, func(t *testing.T) {
 			t.Parallel()
 			k := set(t, r, parts)
-			for i, o := range ordeals {
-				// The wiring is the same for all editors, so each one plays half of the ordeals, with other endings than its neighbours.
+			for i, o := range attacks {
+				// The wiring is the same for all editors, so each one plays half of the attacks, with other endings than its neighbours.
 				if !*full && !o.each && (i+place)%2 != 0 {
 					continue
 				}

@@ -9,8 +9,8 @@ import (
 
 // drafts are a tab's access to the drafts of its origin: its [autosave.Drafts].
 type drafts struct {
-	tab  *tab
-	desk *autosavetest.PageDrafts
+	tab        *tab
+	pageDrafts *autosavetest.PageDrafts
 }
 
 // List implements [autosave.Drafts].
@@ -18,7 +18,7 @@ func (d *drafts) List(ctx context.Context) ([]autosave.Draft, error) {
 	if err := d.tab.step(); err != nil {
 		return nil, err
 	}
-	list, err := d.desk.List(ctx)
+	list, err := d.pageDrafts.List(ctx)
 	if gone := d.tab.step(); gone != nil {
 		return nil, gone
 	}
@@ -30,7 +30,7 @@ func (d *drafts) Read(ctx context.Context, id string) ([]byte, error) {
 	if err := d.tab.step(); err != nil {
 		return nil, err
 	}
-	text, err := d.desk.Read(ctx, id)
+	text, err := d.pageDrafts.Read(ctx, id)
 	if gone := d.tab.step(); gone != nil {
 		return nil, gone
 	}
@@ -39,12 +39,12 @@ func (d *drafts) Read(ctx context.Context, id string) ([]byte, error) {
 
 // Remove implements [autosave.Drafts].
 func (d *drafts) Remove(ctx context.Context, id string, number int64) error {
-	return d.remove(func() error { return d.desk.Remove(ctx, id, number) })
+	return d.remove(func() error { return d.pageDrafts.Remove(ctx, id, number) })
 }
 
 // Discard implements [autosave.Drafts].
 func (d *drafts) Discard(ctx context.Context, id string, number int64) error {
-	return d.remove(func() error { return d.desk.Discard(ctx, id, number) })
+	return d.remove(func() error { return d.pageDrafts.Discard(ctx, id, number) })
 }
 
 func (d *drafts) remove(how func() error) error {
@@ -63,7 +63,7 @@ func (d *drafts) Seal(ctx context.Context, cause autosave.Cause) (*autosave.Draf
 	if err := d.tab.step(); err != nil {
 		return nil, err
 	}
-	draft, err := d.desk.Seal(ctx, cause)
+	draft, err := d.pageDrafts.Seal(ctx, cause)
 	if gone := d.tab.step(); gone != nil {
 		return nil, gone
 	}

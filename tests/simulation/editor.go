@@ -17,16 +17,16 @@ import (
 // decides about drafts, sleeps and ends. It also
 // does the page's part of AutoSave: it numbers its snapshots and journals them.
 type editor struct {
-	run     *run
-	tab     *tab
-	dice    *dice
-	m       *lock.Manager
-	remote  bool
-	domain  string
-	desk    *autosavetest.PageDrafts
-	channel autosave.Channel
-	saver   *autosave.Saver
-	opened  atomic.Pointer[autosave.Saver] // the same, when open returns
+	run        *run
+	tab        *tab
+	dice       *dice
+	m          *lock.Manager
+	remote     bool
+	domain     string
+	pageDrafts *autosavetest.PageDrafts
+	channel    autosave.Channel
+	saver      *autosave.Saver
+	opened     atomic.Pointer[autosave.Saver] // the same, when open returns
 
 	mu       sync.Mutex
 	text     string
@@ -55,7 +55,7 @@ func (e *editor) renew(base string) {
 
 func (e *editor) config(store autosave.Store) autosave.Config {
 	c := autosave.Config{Store: store, Locks: e.m, Clock: e.tab, Channel: e.channel,
-		Drafts: &drafts{e.tab, e.desk}, Listener: e.hear,
+		Drafts: &drafts{e.tab, e.pageDrafts}, Listener: e.hear,
 		Limits: e.run.plan.history, Debounce: e.run.plan.debounce, Idle: 4 * e.run.plan.debounce,
 		Lock: lock.AcquireOptions{TTL: e.run.plan.ttl, HeartbeatInterval: e.run.plan.ttl / 3},
 		Snapshot: func(context.Context) (autosave.Content, error) {
@@ -75,7 +75,7 @@ func (e *editor) config(store autosave.Store) autosave.Config {
 // open opens AutoSave. It must be called only once.
 func (e *editor) open(store autosave.Store) error {
 	e.lengths = make(map[int64]int)
-	e.desk.Unsaved = func() (autosave.Draft, []byte, bool) {
+	e.pageDrafts.Unsaved = func() (autosave.Draft, []byte, bool) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		return e.numbered(), []byte(e.text), e.number > e.stored
@@ -122,7 +122,7 @@ func (e *editor) saved(g *autosave.Generation) {
 	if g.Current {
 		e.base = g.ID
 	}
-	e.desk.Saved(e.id, g.Number)
+	e.pageDrafts.Saved(e.id, g.Number)
 	if length, ok := e.lengths[g.Number]; ok {
 		e.run.words.acknowledge(e.tab, e.domain, e.text[:length], g)
 	}
@@ -133,7 +133,7 @@ func (e *editor) begin(event autosave.Event) {
 	if event.Loaded {
 		if e.number > e.stored {
 			e.mu.Unlock()
-			_, _ = e.desk.Seal(context.Background(), autosave.CauseLockLost)
+			_, _ = e.pageDrafts.Seal(context.Background(), autosave.CauseLockLost)
 			e.mu.Lock()
 		}
 		e.text = string(event.Content)
@@ -185,7 +185,7 @@ func (e *editor) types() {
 	if belief != nil {
 		e.run.checker.alone(belief)
 	}
-	e.desk.Journal(draft, text)
+	e.pageDrafts.Journal(draft, text)
 	e.run.words.journalled(word)
 	e.saver.MarkDirty()
 }

@@ -127,8 +127,8 @@ func (r *run) edit(t *tab, m *lock.Manager, document *remote.Document, domain st
 	if document != nil {
 		store, edits = remote.NewContents(document, store, autosavetest.SHA256), remote.NewChannel(document, edits)
 	}
-	e := &editor{run: r, tab: t, dice: r.w.dice(t.name + ".editor"), m: m, remote: document != nil, domain: domain, channel: edits, desk: t.at.shelf.PageDrafts(nil)}
-	t.end = e.desk.End
+	e := &editor{run: r, tab: t, dice: r.w.dice(t.name + ".editor"), m: m, remote: document != nil, domain: domain, channel: edits, pageDrafts: t.at.shelf.PageDrafts(nil)}
+	t.end = e.pageDrafts.End
 	r.programs.Go(func() {
 		if err := e.open(store); err != nil {
 			r.w.note(t.name, "cannot open: %v", err)

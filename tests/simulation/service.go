@@ -144,8 +144,8 @@ func (in *instance) open(s *service) (err error) {
 		in.table.Close()
 		return err
 	}
-	desk := asks.New(in.client, in.table, recorded.Ask)
-	in.handler, err = httpapi.New(httpapi.Config{Locks: in.table, Asks: desk, Metrics: counts, Log: log,
+	pageDrafts := asks.New(in.client, in.table, recorded.Ask)
+	in.handler, err = httpapi.New(httpapi.Config{Locks: in.table, Asks: pageDrafts, Metrics: counts, Log: log,
 		Contents: contents, Events: in.hub,
 		Sessions: sessions.Source{Key: []byte("of this simulation")}, Origins: s.origins, LockTTL: serverTTL, MaxWait: time.Minute,
 		WriteLimit: 30 * time.Second, MaxContent: 1 << 20, LockAll: true})
