@@ -248,15 +248,15 @@ func TestSavedDraftIsNotCounted(t *testing.T) {
 	})
 }
 
-// The page gets an event for each draft that it has not heard of: of another page with the same number, or with more text.
+// The page gets an event for each draft that it does not know: of another page with the same number, or with more text.
 func TestEachDraftIsReportedOnce(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 		w.dispute(storage)
 		c := w.author("c", storage)
 		c.config.NoStandby = true
 		c.start()
-		require.Len(t, c.heard(), 1)
-		number := c.heard()[0].Number
+		require.Len(t, c.reportedDrafts(), 1)
+		number := c.reportedDrafts()[0].Number
 		for i, news := range []autosave.Draft{{ID: "other", Number: number}, {ID: "other", Number: number + 1}} {
 			require.NoError(t, w.stealer().Release(t.Context()))
 			news.At, news.Base = time.Now(), "1-1"
@@ -265,9 +265,9 @@ func TestEachDraftIsReportedOnce(t *testing.T) {
 			other.End()
 			w.sleep(time.Second)
 			require.NoError(t, c.RequestEdit(t.Context(), autosave.EditOptions{}))
-			require.Len(t, c.heard(), i+2)
-			assert.Equal(t, news.Number, c.heard()[i+1].Number)
-			assert.Equal(t, "other", c.heard()[i+1].ID)
+			require.Len(t, c.reportedDrafts(), i+2)
+			assert.Equal(t, news.Number, c.reportedDrafts()[i+1].Number)
+			assert.Equal(t, "other", c.reportedDrafts()[i+1].ID)
 		}
 	})
 }
@@ -302,8 +302,8 @@ func TestTextIsOfferedIfDraftsCannotBeListed(t *testing.T) {
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.Equal(t, "theirs", a.shows())
 		assert.Equal(t, []string{"one, mine", "one, mine, more"}, a.offered())
-		require.Len(t, a.heard(), 2, "one event at the loss of the lock, one before another text was loaded")
-		assert.Equal(t, a.heard()[0].Number+1, a.heard()[1].Number)
+		require.Len(t, a.reportedDrafts(), 2, "one event at the loss of the lock, one before another text was loaded")
+		assert.Equal(t, a.reportedDrafts()[0].Number+1, a.reportedDrafts()[1].Number)
 	})
 }
 

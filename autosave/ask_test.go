@@ -51,7 +51,7 @@ func TestNextEditorIsAskedBeforeForce(t *testing.T) {
 	}
 }
 
-// The next editor still loads when the time of the first one is over, and nobody has heard of it.
+// The next editor still loads when the time of the first one is over, and no page knows of it.
 func TestNextEditorThatLoadsKeepsItsLock(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
@@ -184,7 +184,7 @@ func TestAbortAfterTheGrant(t *testing.T) {
 	}
 }
 
-// delaying holds back what a page hears of a kind until it is let go.
+// delaying holds back the messages of a kind for a page until it is released.
 type delaying struct {
 	autosave.Channel
 	kind autosave.MessageKind
@@ -201,7 +201,7 @@ func (d delaying) Listen(handle func(autosave.Message)) (func(), error) {
 	})
 }
 
-// sleeping is the channel of a page that hears nothing from a message of that kind on, until it wakes. It then hears everything in order.
+// sleeping is the channel of a page that receives nothing from a message of that kind on, until it wakes. It then receives everything in order.
 type sleeping struct {
 	autosave.Channel
 	at   autosave.MessageKind

@@ -42,7 +42,7 @@ func TestOffersForAFormerQuestionCountForNothing(t *testing.T) {
 	}
 }
 
-// The asker hears the answer while it looks once more who edits, after its time. Force takes nothing from an editor that refuses.
+// The asker receives the answer while it looks once more for the editor, after its time. Force takes nothing from an editor that refuses.
 func TestForceObeysARefusalDuringTheLastLook(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
@@ -61,7 +61,7 @@ func TestForceObeysARefusalDuringTheLastLook(t *testing.T) {
 	})
 }
 
-// lateOffers is the channel of a page that hears a kind of one other page late.
+// lateOffers is the channel of a page that receives one kind of message of another page late.
 type lateOffers struct {
 	autosave.Channel
 	from string

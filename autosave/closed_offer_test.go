@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave"
 )
 
-// lagging is the channel of a page that hears all others late.
+// lagging is the channel of a page that receives all messages late.
 type lagging struct {
 	autosave.Channel
 	by time.Duration

@@ -65,7 +65,7 @@ func TestLostLockMakesDraft(t *testing.T) {
 		a := w.savedOne(storage)
 		w.stealFrom(a, ", mine")
 		assert.Equal(t, []string{"lock-lost: one, mine"}, storedDraft(t, storage))
-		require.Len(t, a.heard(), 1)
+		require.Len(t, a.reportedDrafts(), 1)
 		assert.Equal(t, 1, a.State().Drafts)
 		assert.Equal(t, []string{"one, mine"}, a.offered(), "autosave:readonly still offers it")
 		assert.Equal(t, []string{"one, mine"}, a.texts())
@@ -109,7 +109,7 @@ func TestEveryLossIsADraft(t *testing.T) {
 		assert.Equal(t, []string{"one, first loss", "theirs, second loss", "theirs, third loss"}, a.texts())
 		assert.Equal(t, 3, a.State().Drafts)
 		assert.Len(t, a.waits, 3)
-		assert.Len(t, a.heard(), 3, "the page gets one event for each")
+		assert.Len(t, a.reportedDrafts(), 3, "the page gets one event for each")
 	})
 }
 
@@ -240,7 +240,7 @@ func TestSuspendedPageLeavesADraft(t *testing.T) {
 		b.types("asleep")
 		require.NoError(t, b.Suspend(t.Context()), "the text of the page is kept")
 		assert.Equal(t, []string{"closed: asleep"}, storedDraft(t, storage))
-		assert.Len(t, b.heard(), 1)
+		assert.Len(t, b.reportedDrafts(), 1)
 		require.NoError(t, b.Resume(t.Context()))
 		assert.Equal(t, "asleep", b.shows())
 	})
@@ -265,7 +265,7 @@ func TestTextTypedAsTheLockIsLostIsADraft(t *testing.T) {
 		w.stealer()
 		w.sleep(100 * time.Millisecond)
 		assert.Equal(t, []string{"lock-lost: one, late"}, storedDraft(t, storage))
-		assert.Len(t, a.heard(), 1)
+		assert.Len(t, a.reportedDrafts(), 1)
 		assert.Equal(t, 1, a.State().Drafts)
 	})
 }
@@ -286,10 +286,10 @@ func TestSlowSealDoesNotDelayReadonly(t *testing.T) {
 		began := time.Now()
 		w.sleep(100 * time.Millisecond)
 		assert.Equal(t, 1, a.count(autosave.EventReadonly))
-		assert.Empty(t, a.heard())
+		assert.Empty(t, a.reportedDrafts())
 		w.sleep(time.Second)
 		synctest.Wait()
-		assert.Len(t, a.heard(), 1)
+		assert.Len(t, a.reportedDrafts(), 1)
 		assert.Less(t, time.Since(began), 2*time.Second)
 	})
 }

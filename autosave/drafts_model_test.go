@@ -274,7 +274,7 @@ func (m *model) verify() {
 		require.Contains(m, kept, word, "it is lost")
 	}
 	for _, p := range m.all {
-		m.done["sealed"] += len(p.heard())
+		m.done["sealed"] += len(p.reportedDrafts())
 		m.done["conflict"] += len(p.disputes())
 	}
 	for _, g := range all {

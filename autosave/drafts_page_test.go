@@ -26,7 +26,7 @@ type writer struct {
 	stored     int64 // the changes that a commit or a sealed draft has, of this lineage
 	drafts     []autosave.Draft
 	conflicts  []autosave.Conflict
-	waits      []autosave.Draft // told with the last autosave:editable
+	waits      []autosave.Draft // in the last autosave:editable
 }
 
 // author prepares a page with drafts that are kept on the storage.
@@ -158,15 +158,15 @@ func (a *writer) texts() (texts []string) {
 	return texts
 }
 
-// heard returns the drafts of which the saver told the page.
-func (a *writer) heard() []autosave.Draft {
+// reportedDrafts returns the drafts that the saver reported to the page.
+func (a *writer) reportedDrafts() []autosave.Draft {
 	synctest.Wait()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.drafts)
 }
 
-// disputes returns the conflicts of which the saver told the page, as "base|mine|theirs".
+// disputes returns the conflicts that the saver reported to the page, as "base|mine|theirs".
 func (a *writer) disputes() (told []string) {
 	synctest.Wait()
 	a.mu.Lock()

@@ -99,8 +99,8 @@ func TestDraftThatIsFoundInAListIsReported(t *testing.T) {
 			_, err = b.Drafts(t.Context())
 			require.NoError(t, err)
 		}
-		require.Len(t, b.heard(), 1)
-		assert.Equal(t, "b-1", b.heard()[0].ID)
+		require.Len(t, b.reportedDrafts(), 1)
+		assert.Equal(t, "b-1", b.reportedDrafts()[0].ID)
 		assert.Equal(t, 1, b.State().Drafts)
 	})
 }
@@ -118,7 +118,7 @@ func TestListDoesNotReportTheTextThatThePageSaves(t *testing.T) {
 		_, err = a.Drafts(t.Context())
 		require.NoError(t, err)
 		w.sleep(time.Second)
-		assert.Empty(t, a.heard())
+		assert.Empty(t, a.reportedDrafts())
 	})
 }
 
@@ -133,7 +133,7 @@ func TestListReportsNoOlderSnapshotOfADraft(t *testing.T) {
 		_, err = a.Drafts(t.Context())
 		require.NoError(t, err)
 		var numbers []int64
-		for _, d := range a.heard() {
+		for _, d := range a.reportedDrafts() {
 			numbers = append(numbers, d.Number)
 		}
 		assert.Equal(t, []int64{2, 3}, numbers)

@@ -38,7 +38,7 @@ func TestBufferIsOfferedUntilSomethingIsSaved(t *testing.T) {
 	})
 }
 
-// The store knows of a successor that the lock has not told of.
+// The store knows a successor that the lock has not reported.
 func TestStaleTokenEndsEditing(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")

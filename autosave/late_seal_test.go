@@ -21,7 +21,7 @@ func (l lateSeal) Seal(ctx context.Context, cause autosave.Cause) (*autosave.Dra
 	return d, err
 }
 
-// A page loses the lock, gets it back and saves its text before it hears that the text is a draft. The draft is saved by then.
+// A page loses the lock, gets it back and saves its text before it learns that the text is a draft. The draft is saved by then.
 func TestDraftThatWasSavedBeforeItWasReported(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 		a := w.author("a", storage)
@@ -34,13 +34,13 @@ func TestDraftThatWasSavedBeforeItWasReported(t *testing.T) {
 		w.sleep(time.Second)
 		require.Equal(t, "one, mine", w.saved())
 		w.sleep(time.Minute)
-		assert.Empty(t, a.heard(), "a draft is offered that is saved")
+		assert.Empty(t, a.reportedDrafts(), "a draft is offered that is saved")
 		assert.Zero(t, a.State().Drafts)
 		assert.Empty(t, storedDraft(t, storage))
 	})
 }
 
-// Text that a read-only page has typed is merged before the page edits again. The page does not hear of the draft that
+// Text that a read-only page has typed is merged before the page edits again. The page does not learn of the draft that
 // existed meanwhile.
 func TestDraftThatWasMergedBeforeItWasReported(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
@@ -53,12 +53,12 @@ func TestDraftThatWasMergedBeforeItWasReported(t *testing.T) {
 		a.types("one")
 		w.sleep(time.Second)
 		w.stealFrom(a, ", mine")
-		require.Len(t, a.heard(), 1)
+		require.Len(t, a.reportedDrafts(), 1)
 		a.types(", more")
 		w.overwritten("theirs")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		require.Equal(t, "theirs+one, mine, more", a.shows())
-		assert.Len(t, a.heard(), 1, "a draft is offered that is merged")
+		assert.Len(t, a.reportedDrafts(), 1, "a draft is offered that is merged")
 		assert.Zero(t, a.State().Drafts)
 	})
 }

@@ -80,7 +80,7 @@ func TestDecisionEndsWithTheLease(t *testing.T) {
 }
 
 // A page that waits for its turn loses the lock again while it merges a draft. It has not edited since it became read-only, so it is not
-// told that again.
+// informed of that again.
 func TestLockLostDuringAMerge(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 		w.dispute(storage)

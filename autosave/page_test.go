@@ -209,7 +209,7 @@ func code(err error) string {
 	return text
 }
 
-// told fails unless exactly these events were heard since it was last asked.
+// told fails unless exactly these events came since the last call.
 func (p *page) told(script string) {
 	p.w.Helper()
 	synctest.Wait()
@@ -255,7 +255,7 @@ func (p *page) offered() []string {
 	return slices.Clone(p.unsaved)
 }
 
-// count tells how many events of the type were heard.
+// count returns the number of events of the type.
 func (p *page) count(t autosave.EventType) (n int) {
 	synctest.Wait()
 	p.mu.Lock()

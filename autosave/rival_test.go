@@ -184,7 +184,7 @@ func TestSilentSuccessorHasTheSameTime(t *testing.T) {
 	})
 }
 
-// The new editor tells its name before a silent holder could be asked, and tells it twice. The event with the name comes at once.
+// The new editor sends its name before a silent holder could be asked, and sends it twice. The event with the name comes at once.
 func TestNameOfTheNewEditorIsNotWaitedFor(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")

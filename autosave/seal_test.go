@@ -21,7 +21,7 @@ func TestSealOfAnyFile(t *testing.T) {
 			assert.Equal(t, []string{content, sum, note}, []string{string(got), gotSum, gotNote})
 			for n := range len(file) {
 				if cut, _, _, ok := sealed(file[:n]); ok {
-					// A content that ends with a seal looks whole when it is cut off there; its checksum tells.
+					// A content that ends with a seal looks whole when it is cut off there; its checksum shows that.
 					assert.Equal(t, len(content), n, "cut off at %d: %q", n, cut)
 				}
 			}
