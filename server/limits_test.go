@@ -219,9 +219,13 @@ func TestMalformedHandshakeIsRefused(t *testing.T) {
 
 func TestRoomSocketNeedsGET(t *testing.T) {
 	t.Parallel()
-	a := start(t, nil).as(t, "ann").do("POST", "/ws", nil)
-	assert.Equal(t, http.StatusMethodNotAllowed, a.status)
-	assert.Equal(t, "GET", a.header.Get("Allow"))
+	ann := start(t, nil).as(t, "ann")
+	for _, method := range []string{"POST", "PUT", "DELETE", "OPTIONS"} {
+		a := ann.do(method, "/ws", nil)
+		assertError(t, a, http.StatusMethodNotAllowed, "method_not_allowed")
+		assert.Equal(t, "GET", a.header.Get("Allow"), method)
+		assert.Equal(t, "application/json", a.header.Get("Content-Type"), method)
+	}
 }
 
 func TestASessionHasBounds(t *testing.T) {

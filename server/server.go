@@ -337,12 +337,9 @@ func (s *Server) routes(registry *prometheus.Registry, site http.Handler) http.H
 	mux := http.NewServeMux()
 	mux.Handle("GET /ws", s.api.CountSockets(s.rooms))
 	mux.Handle(wopi.Prefix, s.wopi)
-	mux.HandleFunc("/ws", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Allow", "GET")
-		plain(w, http.StatusMethodNotAllowed, "rooms are a WebSocket: GET it")
-	})
+	mux.HandleFunc("/ws", httpapi.OnlyGet)
 	metrics := http.NewServeMux()
-	metrics.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	metrics.Handle("GET /metrics", promhttp.HandlerFor(figures(registry, s.store), promhttp.HandlerOpts{}))
 	for _, mux := range []*http.ServeMux{mux, metrics} {
 		mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 		mux.HandleFunc("GET /readyz", s.ready)

@@ -129,8 +129,8 @@ func New(c Config) (*API, error) {
 		a.calls = append(a.calls, pattern)
 		mux.Handle(pattern, a.guard(f))
 	}
-	mux.HandleFunc("HEAD "+loginPath, refuseHead)
-	mux.HandleFunc("HEAD "+callbackPath, refuseHead)
+	mux.HandleFunc("HEAD "+loginPath, OnlyGet)
+	mux.HandleFunc("HEAD "+callbackPath, OnlyGet)
 	a.calls = append(a.calls, describePattern)
 	mux.HandleFunc(describePattern, serveDescription)
 	a.handler = a.cors(plainErrors(mux))

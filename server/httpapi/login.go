@@ -13,9 +13,9 @@ const (
 	callbackPath = "/api/session/callback"
 )
 
-// refuseHead responds to HEAD at a path whose GET changes the browser's cookies. Link previews and proxies send HEAD, and
-// the pattern of a GET matches it, too.
-func refuseHead(w http.ResponseWriter, _ *http.Request) {
+// OnlyGet refuses other methods than GET. Paths whose GET changes the browser's cookies refuse HEAD, too: link previews and
+// proxies send it, and the pattern of a GET matches it.
+func OnlyGet(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Allow", http.MethodGet)
 	writeError(w, errMethod)
 }
