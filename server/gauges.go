@@ -1,7 +1,11 @@
 package server
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/rooms"
@@ -46,4 +50,19 @@ func count(b bool) int64 {
 		return 1
 	}
 	return 0
+}
+
+// figures returns the metrics of a server: its own, and those of an embedded etcd.
+func figures(own *prometheus.Registry, store *kv.Store) prometheus.Gatherer {
+	if !store.Embedded() {
+		return own
+	}
+	return prometheus.Gatherers{own, prometheus.GathererFunc(etcdFigures)}
+}
+
+// etcdFigures returns the metrics of the etcd in this process, which has no other registry than that of the process. That
+// registry also has metrics that the server's own has, and those of libraries.
+func etcdFigures() ([]*dto.MetricFamily, error) {
+	all, err := prometheus.DefaultGatherer.Gather()
+	return slices.DeleteFunc(all, func(f *dto.MetricFamily) bool { return !strings.HasPrefix(f.GetName(), "etcd_") }), err
 }

@@ -127,6 +127,9 @@ func (s *Store) Endpoint() string { return s.endpoint }
 // Alone reports whether no other process can have the store open: the store is embedded in a cluster of one.
 func (s *Store) Alone() bool { return s.embedded != nil && s.embedded.alone }
 
+// Embedded reports whether the store's etcd runs in this process.
+func (s *Store) Embedded() bool { return s.embedded != nil }
+
 // Shared reports whether the cluster has keys of others too: the store has a prefix.
 func (s *Store) Shared() bool { return s.shared }
 
