@@ -39,10 +39,9 @@ type embedded struct {
 	alone   bool
 	closing atomic.Bool
 	space   atomic.Pointer[Space]
-	applied uint64      // the last log entry that the database contained at the start
-	broken  atomic.Bool // its log cannot continue
-	keeping func()      // stops the maintenance of its space
-	temp    string      // the directory of the socket if the data directory's path is too long for one
+	copies  []string // of log segments that an earlier start has repaired
+	keeping func()   // stops the maintenance of its space
+	temp    string   // the directory of the socket if the data directory's path is too long for one
 }
 
 func openEmbedded(ctx context.Context, c Config) (*Store, error) {
@@ -65,16 +64,17 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 		return nil, errors.Join(err, e.close())
 	}
 	settings := etcdConfig(c, dir, socket)
-	settings.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapOver(c.Log, &e.closing, &e.broken))
+	settings.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapOver(c.Log, &e.closing))
 	if err := joinCluster(ctx, c, dir, settings); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
 	if err = e.start(c, settings); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
-	if err := e.ready(ctx, c); err != nil {
+	if err := e.ready(ctx); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
+	drop(e.copies)
 	// Calls in the process need a third of the time and of the CPU of gRPC over the socket. The interface is the
 	// same.
 	s := OverServer(e.etcd.Server)
@@ -103,12 +103,17 @@ func (e *embedded) start(c Config, settings *embed.Config) (err error) {
 			err = unusable(c.DataDir, reason)
 		}
 	}()
+	applied, err := checkDatabase(filepath.Join(settings.Dir, "member", "snap", "db"))
+	if err == nil && e.alone {
+		err = checkLog(filepath.Join(settings.Dir, "member", "wal"), applied)
+	}
+	if err != nil {
+		return unusable(c.DataDir, err)
+	}
 	if err := makeRoom(settings.Dir); err != nil {
 		return err
 	}
-	if e.applied, err = checkDatabase(filepath.Join(settings.Dir, "member", "snap", "db")); err != nil {
-		return unusable(c.DataDir, err)
-	}
+	e.copies = repaired(settings.Dir)
 	e.etcd, err = embed.StartEtcd(settings)
 	if err != nil {
 		return fmt.Errorf("etcd does not start on %s: %w", c.DataDir, err)
@@ -175,40 +180,15 @@ func (e *embedded) keepSpace(s *Store, dir string, c Config) {
 
 // ready waits until etcd answers. By then a member of several has applied its own joining, so it knows whether it is
 // still a learner.
-func (e *embedded) ready(ctx context.Context, c Config) error {
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	for behind := 0; ; {
-		select {
-		case <-e.etcd.Server.ReadyNotify():
-			if e.logIsBehind() {
-				return e.damagedLog(c)
-			}
-			return e.promote(ctx)
-		case <-ticker.C:
-			if behind++; !e.logIsBehind() {
-				behind = 0
-			}
-			if behind > 20 { // a healthy leader commits at once
-				return e.damagedLog(c)
-			}
-		case err := <-e.etcd.Err():
-			return err
-		case <-ctx.Done():
-			return fmt.Errorf("etcd did not become ready: %w", context.Cause(ctx))
-		}
+func (e *embedded) ready(ctx context.Context) error {
+	select {
+	case <-e.etcd.Server.ReadyNotify():
+		return e.promote(ctx)
+	case err := <-e.etcd.Err():
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("etcd did not become ready: %w", context.Cause(ctx))
 	}
-}
-
-// logIsBehind reports whether the log of a cluster of one ends before the last entry in the database. Then etcd would
-// not apply the entries that it commits until the log has caught up, and acknowledged changes would be lost.
-func (e *embedded) logIsBehind() bool {
-	return e.alone && e.etcd.Server.Leader() != 0 && e.etcd.Server.CommittedIndex() < e.applied
-}
-
-func (e *embedded) damagedLog(c Config) error {
-	e.broken.Store(true)
-	return unusable(c.DataDir, errors.New("member/wal ends before the database does"))
 }
 
 // occupy locks the directory. Without the lock, etcd would wait for the other process to end.
@@ -270,11 +250,7 @@ func (e *embedded) close() error {
 	}
 	if e.etcd != nil {
 		e.closing.Store(true) // etcd logs errors about the listeners that it closes itself
-		if e.broken.Load() {
-			go e.etcd.Close() // Close waits for entries that never come; the process is about to end
-		} else {
-			e.etcd.Close()
-		}
+		e.etcd.Close()
 	}
 	var err error
 	if e.temp != "" {

@@ -16,16 +16,14 @@ import (
 )
 
 // zapOver returns a logger for etcd that writes to log. It maps etcd's level info to debug. It writes nothing once
-// quiet is true. Once broken is true, an error of etcd ends only the goroutine that reports it. Both may be nil.
-func zapOver(log *slog.Logger, quiet, broken *atomic.Bool) *zap.Logger {
-	end := fatal{broken}
-	return zap.New(slogCore{log.With("part", "etcd"), quiet}, zap.WithFatalHook(end), zap.WithPanicHook(panics{end}))
+// quiet is true; it may be nil.
+func zapOver(log *slog.Logger, quiet *atomic.Bool) *zap.Logger {
+	return zap.New(slogCore{log.With("part", "etcd"), quiet}, zap.WithFatalHook(fatal{}), zap.WithPanicHook(panics{}))
 }
 
 // fatal handles an error for which etcd would end the process. In a call that starts a store, it panics and the call returns an
-// error. Elsewhere it ends the process with one sentence. Acknowledged writes are on disk. A store that did not open because
-// its log is damaged may still run in part, and what happens to it no longer matters.
-type fatal struct{ broken *atomic.Bool }
+// error. Elsewhere it ends the process with one sentence. Acknowledged writes are on disk.
+type fatal struct{}
 
 // isRecovered reports whether this goroutine runs in a call that starts a store, and that recovers from a panic. etcd opens the database in a
 // goroutine of its own, in which a panic would end the process with a stack trace.
@@ -43,10 +41,7 @@ func isRecovered() bool {
 	}
 }
 
-func (f fatal) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
-	if f.broken != nil && f.broken.Load() {
-		runtime.Goexit()
-	}
+func (fatal) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 	reason := errors.New(e.Message)
 	for _, err := range errorsIn(fields) {
 		reason = fmt.Errorf("%w: %w", reason, err)
@@ -60,11 +55,11 @@ func (f fatal) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 
 // panics ends the process with one sentence if etcd panics because the system refuses something, such as space, and Open
 // if it panics while a store starts. Any other panic is a defect and keeps its stack trace.
-type panics struct{ end fatal }
+type panics struct{}
 
-func (p panics) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
+func (panics) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 	if isRecovered() || isRefusal(errors.Join(errorsIn(fields)...)) {
-		p.end.OnWrite(e, fields)
+		fatal{}.OnWrite(e, fields)
 	}
 	panic(e.Message)
 }

@@ -59,10 +59,10 @@ func short(free int64) bool {
 // makeRoom deletes the reserve file on a full disk before etcd starts. etcd then allocates the next log segment. If it found no space, it
 // would end as soon as it needs that segment, however much space there is by then. It begins with 0.tmp, so the other one only takes space.
 func makeRoom(dir string) error {
-	dropBroken(dir)
 	if !short(freeOn(dir)) {
 		return nil
 	}
+	drop(repaired(dir))
 	for _, path := range []string{reserveName, filepath.Join("member", "wal", "1.tmp")} {
 		if err := os.Remove(filepath.Join(dir, path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -71,11 +71,15 @@ func makeRoom(dir string) error {
 	return nil
 }
 
-// dropBroken removes the copies of log segments that etcd makes before it repairs them, and never removes. A copy has nothing acknowledged that the
-// repaired segment lacks.
-func dropBroken(dir string) {
-	left, _ := filepath.Glob(filepath.Join(dir, "member", "wal", "*.broken"))
-	for _, path := range left {
+// repaired returns the copies of log segments that etcd makes before it repairs them, and never removes. A copy has nothing acknowledged that
+// the repaired segment lacks, see [checkLog]. It stays until a later start has succeeded all the same, unless the disk is full.
+func repaired(dir string) []string {
+	copies, _ := filepath.Glob(filepath.Join(dir, "member", "wal", "*.broken"))
+	return copies
+}
+
+func drop(files []string) {
+	for _, path := range files {
 		_ = os.Remove(path) // the next start tries again
 	}
 }
@@ -89,7 +93,7 @@ func (k *spaceMaintainer) hold(r Space) error {
 		return nil
 	case short(r.Free):
 		k.holds = false
-		dropBroken(k.dir)
+		drop(repaired(k.dir))
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -83,7 +83,7 @@ func (r *Restoration) Store(file string, bump uint64) (err error) {
 	}()
 	settings := embed.NewConfig()
 	made := filepath.Join(r.dir, "restored")
-	err = snapshot.NewV3(zapOver(r.log, nil, nil)).Restore(snapshot.RestoreConfig{
+	err = snapshot.NewV3(zapOver(r.log, nil)).Restore(snapshot.RestoreConfig{
 		SnapshotPath: file, OutputDataDir: made, Name: defaultName,
 		PeerURLs:       []string{settings.AdvertisePeerUrls[0].String()},
 		InitialCluster: settings.InitialClusterFromName(defaultName), InitialClusterToken: settings.InitialClusterToken,

@@ -85,7 +85,7 @@ func connect(c Config, endpoints []string) (*Store, error) {
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 2 * time.Second,
 		})},
-		Logger: zapOver(c.Log, nil, nil),
+		Logger: zapOver(c.Log, nil),
 	})
 	if err != nil {
 		return nil, err
