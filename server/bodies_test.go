@@ -220,3 +220,76 @@ func TestRefusedSlowUploadGetsItsAnswer(t *testing.T) {
 		assert.Equal(t, c.status, answer.StatusCode)
 	}
 }
+
+// writesFirst sends a request as many clients do: it reads the response only when it has sent the whole body.
+func (c client) writesFirst(t *testing.T, method, path string, size int64, chunked bool) int {
+	t.Helper()
+	c.t = t
+	address := strings.TrimPrefix(c.base, "http://")
+	conn, err := (&net.Dialer{}).DialContext(c.t.Context(), "tcp", address)
+	require.NoError(c.t, err)
+	defer conn.Close()
+	header := c.header.Clone()
+	header.Set("Authorization", "Bearer "+c.secret)
+	length := fmt.Sprintf("Content-Length: %d", size)
+	if chunked {
+		length = "Transfer-Encoding: chunked"
+	}
+	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", method, path, address, length)
+	require.NoError(c.t, err)
+	require.NoError(c.t, header.Write(conn))
+	_, err = conn.Write([]byte("\r\n"))
+	require.NoError(c.t, err)
+	part := make([]byte, 64<<10)
+	for left := size; left > 0; left -= int64(len(part)) {
+		part = part[:min(left, int64(len(part)))]
+		if chunked {
+			_, err = fmt.Fprintf(conn, "%x\r\n%s\r\n", len(part), part)
+		} else {
+			_, err = conn.Write(part)
+		}
+		require.NoError(c.t, err, "%d bytes are left", left)
+	}
+	if chunked {
+		_, err = conn.Write([]byte("0\r\n\r\n"))
+		require.NoError(c.t, err)
+	}
+	return upload{conn, bufio.NewReader(conn)}.status(c.t)
+}
+
+// A client that sends its whole body before it reads gets the refusal, by every way to write: of a body that is too large, and of one that may
+// not be written at all.
+func TestRefusedLargeBodyGetsItsAnswer(t *testing.T) {
+	t.Parallel()
+	const most, size = 1 << 20, 24 << 20 // much more than the buffers of a connection take
+	s := start(t, func(c *server.Config) { c.MaxContent = most })
+	ann, bob := s.as(t, "ann"), s.as(t, "bob")
+	token := strconv.FormatInt(ann.lock("r"), 10)
+	ann.status(http.StatusCreated, "PUT /dav/plan.docx text", "PUT /dav/free text", "PUT /dav/locked text")
+	require.Equal(t, http.StatusOK, ann.wopi("LOCK", "one", "", nil).status)
+	ann.davLock("/dav/locked", "exclusive", "0")
+	const large = http.StatusRequestEntityTooLarge
+	for _, chunked := range []bool{false, true} {
+		for call, c := range map[string]struct {
+			client
+			status int
+		}{
+			"PUT " + contentOf("r"):               {ann.with("Holdfast-Token", token), large},
+			"DELETE /api/documents/r":             {ann.with("Holdfast-Token", token), large},
+			"POST /api/locks":                     {ann, large},
+			"PUT /dav/new":                        {ann, large},
+			"PROPPATCH /dav/free":                 {ann, large},
+			"POST /wopi/files/plan.docx/contents": {ann.with("X-WOPI-Override", "PUT").with("X-WOPI-Lock", "one"), large},
+			"PUT " + contentOf("other"):           {ann, http.StatusBadRequest},
+			"PUT /dav/":                           {ann, http.StatusMethodNotAllowed},
+			"LOCK /dav/locked":                    {bob, large},
+			"PROPPATCH /dav/locked":               {bob, large},
+			"MKCOL /dav/made":                     {ann, http.StatusUnsupportedMediaType},
+		} {
+			method, path, _ := strings.Cut(call, " ")
+			t.Run(fmt.Sprintf("%s, chunked %t", call, chunked), func(t *testing.T) {
+				assert.Equal(t, c.status, c.writesFirst(t, method, path, size, chunked))
+			})
+		}
+	}
+}

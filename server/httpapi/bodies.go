@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -30,9 +31,7 @@ func (a *API) ReadContent(w http.ResponseWriter, r *http.Request, may func() err
 	if r.ContentLength > a.MaxContent {
 		return nil, nil, errTooLarge
 	}
-	// The time for the response, be it an error, begins after the body. The listener's began with the header.
-	defer func() { _ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(a.WriteLimit)) }()
-	body := http.MaxBytesReader(w, r.Body, a.MaxContent)
+	defer a.beginResponse(w)
 	if r.ContentLength < 0 || r.ContentLength > maxBody {
 		if err = may(); err == nil {
 			end, err = begin(&a.bodies, a.network(r), bodiesAtOnce)
@@ -41,30 +40,40 @@ func (a *API) ReadContent(w http.ResponseWriter, r *http.Request, may func() err
 		end, err = a.beginSmall(r)
 	}
 	if err != nil {
-		discard(r, body)
 		return nil, nil, err
 	}
-	if data, err = io.ReadAll(body); err != nil {
+	if data, err = a.readAll(w, r, a.MaxContent); err != nil {
 		end()
-		return nil, nil, bodyError(err)
+		return nil, nil, err
 	}
 	return data, end, nil
 }
 
 // ReadSmall reads a body of up to 64 KiB.
 func (a *API) ReadSmall(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body := http.MaxBytesReader(w, r.Body, maxBody)
 	end, err := a.beginSmall(r)
 	if err != nil {
-		discard(r, body)
 		return nil, err
 	}
 	defer end()
-	data, err := io.ReadAll(body)
-	if err != nil {
-		return nil, bodyError(err)
+	return a.readAll(w, r, maxBody)
+}
+
+// readAll reads a body that is no longer than a limit.
+func (a *API) readAll(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if err == nil {
+		return data, nil
 	}
-	return data, nil
+	if err = bodyError(err); errors.Is(err, errTooLarge) {
+		a.discardRest(w, r)
+	}
+	return nil, err
+}
+
+// beginResponse begins the time for the response after the body. The listener's began with the header.
+func (a *API) beginResponse(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(a.WriteLimit))
 }
 
 // beginSmall counts a body up to maxBody until end. The caller has not begun to read it.
@@ -102,10 +111,25 @@ func (a *API) takeTurn(r *http.Request, of *turns, limit int) (end func(), err e
 	return nil, &rateError{1}
 }
 
-// discard reads a refused body without keeping it: many clients read no response before they have sent everything. A client
-// that waits for a first response has sent nothing.
-func discard(r *http.Request, body io.Reader) {
-	if r.Header.Get("Expect") == "" {
-		_, _ = io.Copy(io.Discard, body)
+// maxRefused is how many bytes of a refused body the server reads at least before it cuts the connection. The time limit of a request
+// ends a body that arrives slowly.
+const maxRefused = 64 << 20
+
+// Discard reads the body of a refused request, before the response. A client that waits for a first response has sent none.
+func (a *API) Discard(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 && r.Header.Get("Expect") == "" {
+		a.discardRest(w, r)
+	}
+}
+
+// discardRest reads the rest of a body without keeping it: many clients read no response before they have sent everything, and would find
+// only that the connection was reset. A body that is known to be too long for that is not read.
+func (a *API) discardRest(w http.ResponseWriter, r *http.Request) {
+	limit := max(maxRefused, a.MaxContent)
+	if r.ContentLength > limit {
+		return
+	}
+	if n, _ := io.CopyN(io.Discard, r.Body, limit); n > 0 {
+		a.beginResponse(w)
 	}
 }

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -95,8 +94,8 @@ func (a *API) deleteDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	if err != nil && !erases {
 		return err
 	}
-	if _, err := io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxBody)); err != nil {
-		return bodyError(err)
+	if _, err := a.readAll(w, r, maxBody); err != nil {
+		return err
 	}
 	if erases {
 		if err := a.audited(r, s, audit.Entry{Event: audit.Delete}); err != nil {
