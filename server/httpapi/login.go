@@ -62,7 +62,7 @@ func (a *API) endSignIn(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 		return signInFailed(err)
 	}
 	now := sessions.Session{User: id.User, Name: sessions.Clean(id.Name), UserEnds: id.Ends, HolderID: s.HolderID, New: s.New}
-	if err := a.Sessions.SignIn(w, r, now, token); err != nil {
+	if err := a.signInAs(w, r, now, token); err != nil {
 		return err
 	}
 	a.noted(r, now, audit.Entry{Event: audit.SignedIn})

@@ -31,7 +31,7 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request, s sessions.Session)
 	if err != nil || !a.Sessions.Users.Bearers() || !s.User.SignedIn() {
 		return errUnauthenticated
 	}
-	if err := a.Sessions.SignIn(w, r, s, bearer); err != nil {
+	if err := a.signInAs(w, r, s, bearer); err != nil {
 		return err
 	}
 	a.noted(r, s, audit.Entry{Event: audit.SignedIn})
@@ -39,22 +39,36 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request, s sessions.Session)
 	return nil
 }
 
+// signInAs has a browser remember the user of a session, and releases what the browser held before: nobody could extend or release it any more.
+func (a *API) signInAs(w http.ResponseWriter, r *http.Request, s sessions.Session, bearer string) error {
+	ended, err := a.Sessions.SignIn(w, r, s, bearer, a.Origins)
+	if err == nil {
+		a.releaseOf(r, ended)
+	}
+	return err
+}
+
 // signOut has a browser forget its user and its session, and releases the session's locks. A program keeps its locks: it has no cookie, and others
 // of its user may be the same owner.
 func (a *API) signOut(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
 	a.Sessions.SignOut(w, r)
 	if s.Proven {
-		ctx, cancel := a.whole(r)
-		defer cancel()
-		if err := a.Locks.ReleaseAll(ctx, append(s.Former, s.HolderID)); err != nil {
-			a.Log.Warn("the locks of a session that has ended could not be released; they expire", "error", err)
-		}
+		a.releaseOf(r, a.Sessions.Owners(r, a.Origins, "", s.User.Name))
 	}
 	if s.User.SignedIn() {
 		a.noted(r, s, audit.Entry{Event: audit.SignedOut})
 	}
 	writeJSON(w, http.StatusOK, done{Success: true})
 	return nil
+}
+
+// releaseOf releases all locks of owners, even if the client leaves early.
+func (a *API) releaseOf(r *http.Request, owners []string) {
+	ctx, cancel := a.whole(r)
+	defer cancel()
+	if err := a.Locks.ReleaseAll(ctx, owners); err != nil {
+		a.Log.Warn("the locks of a session that has ended could not be released; they expire", "error", err)
+	}
 }
 
 var errSignInAgain = &apiError{http.StatusUnauthorized, "unauthenticated", "This sign-in is over, or began in another browser. Sign in again."}

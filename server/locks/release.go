@@ -54,25 +54,42 @@ func (t *Table) releaseSeen(ctx context.Context, s storedLease, seen bool) (bool
 	return ended, err
 }
 
-// ReleaseAll ends the leases of holders, as when a browser signs out. It does not affect requests that are under way.
+// ReleaseAll ends the leases of holders, as when a browser signs out, and gives up the named tickets with which they wait. It does not
+// affect other requests that are under way.
 func (t *Table) ReleaseAll(ctx context.Context, holders []string) error {
 	if err := t.hearAll(ctx); err != nil {
 		return err
 	}
-	var leases []storedLease
-	t.mirror.mu.Lock()
-	for _, holder := range holders {
-		for _, id := range t.mirror.graph.Held(holder) {
-			leases = append(leases, t.mirror.held[id].storedLease())
-		}
+	leases, tickets := t.allOf(holders)
+	var waits, all errgroup.Group
+	waits.SetLimit(releasesAtOnce)
+	for _, own := range tickets { // first, because a release would grant to them
+		waits.Go(func() error { return t.GiveUp(ctx, own.Holder, own.Ticket) })
 	}
-	t.mirror.mu.Unlock()
-	var all errgroup.Group
+	err := waits.Wait()
 	all.SetLimit(releasesAtOnce)
 	for _, s := range leases {
 		all.Go(func() error { return t.release(ctx, s) })
 	}
-	return all.Wait()
+	return errors.Join(err, all.Wait())
+}
+
+// allOf returns the leases and the named tickets of holders in this server's view.
+func (t *Table) allOf(holders []string) (leases []storedLease, tickets []claim) {
+	t.mirror.mu.Lock()
+	defer t.mirror.mu.Unlock()
+	for _, holder := range holders {
+		for _, id := range t.mirror.graph.Held(holder) {
+			leases = append(leases, t.mirror.held[id].storedLease())
+		}
+		t.mirror.graph.AnyTicket(holder, func(id string) bool {
+			if own := t.mirror.tickets[id]; own.named() {
+				tickets = append(tickets, own.claim)
+			}
+			return false
+		})
+	}
+	return leases, tickets
 }
 
 // releasesAtOnce is the number of leases that ReleaseAll ends together. Those of one moment share a transaction.

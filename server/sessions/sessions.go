@@ -136,7 +136,7 @@ func (s Source) Of(w http.ResponseWriter, r *http.Request) (Session, error) {
 		}
 		from := origin(r)
 		for _, m := range made {
-			session.Former = append(session.Former, HolderID(m.secret+"\n"+from+belongsTo(id.User)))
+			session.Former = append(session.Former, m.holderID(from, id.User))
 		}
 		session.HolderID, session.Former = session.Former[0], session.Former[1:]
 	}
@@ -176,7 +176,7 @@ func (s Source) newCookie(w http.ResponseWriter, r *http.Request) secretMade {
 
 // origin returns the origin of the page that sent the request. It is the server's own origin unless the request names another one.
 func origin(r *http.Request) string {
-	own := strings.ToLower(r.Host)
+	own := ownOrigin(r)
 	text := r.Header.Get("Origin")
 	if text == "" || r.Header.Get("Sec-Fetch-Site") == "same-origin" {
 		return own // browsers leave the header out of GET within one origin
@@ -186,6 +186,9 @@ func origin(r *http.Request) string {
 	}
 	return text
 }
+
+// ownOrigin is the part of an owner that is the server's own origin.
+func ownOrigin(r *http.Request) string { return strings.ToLower(r.Host) }
 
 func (s Source) secure(r *http.Request) bool { return s.SecureCookie || r.TLS != nil }
 
@@ -206,6 +209,11 @@ func (s Source) sign(secret string) string {
 type secretMade struct {
 	at     int64
 	secret string
+}
+
+// holderID returns the id of the owner that a secret is for the pages of an origin and for a user.
+func (m secretMade) holderID(origin string, u users.User) string {
+	return HolderID(m.secret + "\n" + origin + belongsTo(u))
 }
 
 // value returns the value of a cookie: the secret, its time, and the signature of both.

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,21 +39,42 @@ type signIn struct {
 }
 
 // SignIn sets a cookie for the user whose bearer the request has. If another user or nobody was signed in before,
-// the browser also gets a new session, so a session that an attacker planted is of no use.
-func (s Source) SignIn(w http.ResponseWriter, r *http.Request, session Session, bearer string) error {
+// the browser also gets a new session, so a session that an attacker planted is of no use. SignIn returns the ids of the owners that
+// the browser no longer is, see [Source.Owners].
+func (s Source) SignIn(w http.ResponseWriter, r *http.Request, session Session, bearer string, origins []string) (ended []string, err error) {
 	age := monthSec
 	if !session.UserEnds.IsZero() {
 		age = max(1, min(age, int(time.Until(session.UserEnds).Seconds())))
 	}
 	name := s.sealedName(r, signInName)
 	if err := s.setSealed(w, r, name, signIn{session.User.Name, bearer}, age); err != nil {
-		return err
+		return nil, err
 	}
-	if before, _ := s.signedIn(r); before.User != session.User.Name && !session.New {
+	before, _ := s.signedIn(r)
+	if before.User == session.User.Name {
+		return s.Owners(r, origins, ""), nil
+	}
+	if !session.New {
 		s.forget(w, r)
 		s.newCookie(w, r)
 	}
-	return nil
+	// The user may have been an owner too: with a bearer in each request, or with a cookie that has expired since.
+	return s.Owners(r, origins, "", before.User, session.User.Name), nil
+}
+
+// Owners returns the ids that a browser has with its present cookies as one of some users, of which "" is nobody. Each page has an id
+// of its own for its origin: the server's own one, that of the request, or one of origins.
+func (s Source) Owners(r *http.Request, origins []string, names ...string) (ids []string) {
+	for _, from := range append([]string{ownOrigin(r), origin(r)}, origins...) {
+		for _, m := range s.cookies(r) {
+			for _, name := range names {
+				if id := m.holderID(from, users.User{Name: name}); !slices.Contains(ids, id) {
+					ids = append(ids, id)
+				}
+			}
+		}
+	}
+	return ids
 }
 
 // SignOut removes the cookies of the user and of the session from the browser.
