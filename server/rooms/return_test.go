@@ -1,6 +1,8 @@
 package rooms
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,6 +59,52 @@ func TestReloadIsTheSameParticipant(t *testing.T) {
 				again.room = id
 				again.answer("milk")
 				assert.True(t, ben.info().Room.Participants[0].answered())
+			})
+		}
+	}
+}
+
+// While a participant is away, others answer, enter and leave. The first state after its return has all of that, at the same server and at another
+// one, which may see the changes later.
+func TestReturningParticipantGetsTheLatest(t *testing.T) {
+	for _, elsewhere := range []bool{false, true} {
+		for _, away := range []bool{true, false} { // or the server has not noticed yet that the socket is gone
+			t.Run(fmt.Sprint(elsewhere, away), func(t *testing.T) {
+				t.Parallel()
+				a, b, store := pair(t, Config{Grace: limit})
+				ann, ben, cleo := connect(t, a), connect(t, b), connect(t, b)
+				id := ann.create("Ann")
+				ben.enter(id, "Ben")
+				ben.until("Ben is second", func(r roomInfo) bool { return len(r.Room.Participants) == 2 })
+				cleo.enter(id, "Cleo")
+				ann.until("all are there", func(r roomInfo) bool { return len(r.Room.Participants) == 3 })
+				if away {
+					ann.close()
+					eventually(t, "the socket has ended", func() bool { return keys(t, store, socketPrefix)[ann.token] == "" })
+				}
+				last := 0
+				for i := range 20 { // more than the outbox keeps
+					ben.answer(fmt.Sprint(i))
+					last = i
+				}
+				dora := connect(t, a)
+				dora.enter(id, "Dora")
+				cleo.send("createRoom", map[string]any{"userName": "Cleo"})
+				ben.until("Cleo has gone", func(r roomInfo) bool { return slices.Equal(names(r), []string{"Ann=", fmt.Sprint("Ben=", last), "Dora="}) })
+				to := a
+				if elsewhere {
+					to = b
+				}
+				again := connect(t, to)
+				again.send("enterTheRoom", map[string]any{"roomId": id, "userName": "Ann", "previousToken": ann.token})
+				first := again.info()
+				assert.Len(t, first.Room.Participants, 3)
+				assert.True(t, first.Room.Participants[1].answered())
+				again.room = id
+				again.answer("tea")
+				dora.answer("milk")
+				assert.Equal(t, []string{"Ann=tea", fmt.Sprint("Ben=", last), "Dora=milk"},
+					names(again.until("open", func(r roomInfo) bool { return r.Room.IsOpen }).roomInfo))
 			})
 		}
 	}
