@@ -171,8 +171,12 @@ func dropUnfinished(path string, size int64) error {
 }
 
 func (e *embedded) keepSpace(s *Store, dir string, c Config) {
+	next, err := nextSegmentOf(e.etcd, dir)
+	if err != nil {
+		c.Log.Warn("the store ends if its disk is full when its log begins a segment", "error", err)
+	}
 	ctx, stop := context.WithCancel(context.Background())
-	k := &spaceMaintainer{s: s, dir: dir, quota: c.Quota, log: c.Log}
+	k := &spaceMaintainer{s: s, dir: dir, quota: c.Quota, log: c.Log, next: next}
 	done := make(chan struct{})
 	go func() { defer close(done); k.maintain(ctx) }()
 	e.keeping = func() { stop(); <-done }

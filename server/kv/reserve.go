@@ -23,8 +23,8 @@ import (
 //     segment frees an old one.
 //   - The database has its blocks in advance, and the server compacts its history so that pages become free.
 //
-// One case remains: if other programs immediately take this space too, the process ends. No acknowledged change is
-// lost.
+// One case remains: if other programs immediately take this space too, and there is none when etcd writes, the process ends. No
+// acknowledged change is lost. If there is space again by then, [nextSegment] has allocated the segment.
 
 // These sizes are variables because tests make them smaller.
 var (
@@ -56,8 +56,8 @@ func short(free int64) bool {
 	return free >= 0 && free < wal.SegmentSizeBytes+wal.SegmentSizeBytes/2
 }
 
-// makeRoom deletes the reserve file on a full disk before etcd starts. etcd then allocates the next log segment. If it found no space, it
-// would end as soon as it needs that segment, however much space there is by then. It begins with 0.tmp, so the other one only takes space.
+// makeRoom deletes the reserve file on a full disk before etcd starts, because etcd then allocates the next log segment. It begins with 0.tmp, so
+// the other one only takes space.
 func makeRoom(dir string) error {
 	if !short(freeOn(dir)) {
 		return nil

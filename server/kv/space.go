@@ -80,6 +80,7 @@ type spaceMaintainer struct {
 	dir       string
 	quota     int64
 	log       *slog.Logger
+	next      *nextSegment
 	compacted time.Time
 	used      int64         // the bytes in use at that time
 	reserved  int64         // bytes of the database file whose blocks are allocated
@@ -118,7 +119,7 @@ func (k *spaceMaintainer) look(ctx context.Context) error {
 	case before.Full && !now.Full:
 		k.log.Info("the store has space again", "used", now.Used, "quota", now.Quota, "disk_free", now.Free)
 	}
-	return errors.Join(k.hold(now), k.prune(now), k.reclaim(ctx, now))
+	return errors.Join(k.next.retry(now.Free), k.hold(now), k.prune(now), k.reclaim(ctx, now))
 }
 
 // reserve allocates disk blocks for the database file and for its growth by locks. On a full disk it allocates none,

@@ -1,0 +1,1 @@
+// This file lets segment.go declare a function without a body.
