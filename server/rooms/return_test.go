@@ -90,7 +90,9 @@ func TestReturningParticipantGetsTheLatest(t *testing.T) {
 				dora := connect(t, a)
 				dora.enter(id, "Dora")
 				cleo.send("createRoom", map[string]any{"userName": "Cleo"})
-				ben.until("Cleo has gone", func(r roomInfo) bool { return slices.Equal(names(r), []string{"Ann=", fmt.Sprint("Ben=", last), "Dora="}) })
+				ben.until("Cleo has gone", func(r roomInfo) bool {
+					return slices.Equal(names(r), []string{"Ann=", fmt.Sprint("Ben=", last), "Dora="})
+				})
 				to := a
 				if elsewhere {
 					to = b
