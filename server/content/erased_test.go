@@ -1,6 +1,7 @@
 package content
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/server/blobs"
+	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/kv/memory"
 	"github.com/holdfast-dev/holdfast/server/locks"
 )
@@ -68,6 +70,43 @@ func eraseBeforeALateSave(t *testing.T, first, second Save) {
 	table.Close()
 	assert.NoError(t, store.Close())
 	m.Close()
+}
+
+// The same, but Bob has saved meanwhile, under a lock of his own that both share. An administrator erases the document before the late save of Ann.
+func TestALateSaveUnderASharedLockBringsNothingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memory.New()
+		store, late, arrived := m.Delaying(time.Second)
+		table, err := locks.Open(t.Context(), store, locks.Config{})
+		require.NoError(t, err)
+		files, err := blobs.OpenFiles(t.TempDir())
+		require.NoError(t, err)
+		s := New(Config{KV: store, Locks: table, Blobs: files})
+		right := func(holder string) Right {
+			lease, err := table.Acquire(t.Context(), locks.Request{
+				Paths: []locks.Path{locks.Document("r")}, Mode: locks.Shared, Holder: locks.Holder{ID: holder}, TTL: 24 * time.Hour})
+			require.NoError(t, err)
+			return Right{By: Writer{Holder: holder, Maker: holder}, Token: lease.Token, Fence: func(ctx context.Context) ([]kv.Cond, error) {
+				fence, err := table.FenceOf(ctx, lease)
+				return []kv.Cond{fence}, err
+			}}
+		}
+		ann, bob := right("ann"), right("bob")
+		late.Store(true)
+		_, err = s.WriteUnder(t.Context(), "r", ann, Save{}, nil, []byte("old"))
+		require.ErrorIs(t, err, kv.ErrUnavailable)
+		_, err = s.WriteUnder(t.Context(), "r", bob, Save{}, nil, []byte("new"))
+		require.NoError(t, err)
+		require.NoError(t, s.Erase(t.Context(), "r", nil))
+		<-arrived
+		_, err = s.Find(t.Context(), "r", "")
+		require.ErrorIs(t, err, ErrNotFound)
+		_, err = s.WriteUnder(t.Context(), "r", ann, Save{}, nil, []byte("newer"))
+		require.NoError(t, err, "a holder may save again")
+		table.Close()
+		assert.NoError(t, store.Close())
+		m.Close()
+	})
 }
 
 // The lock of the last save has ended, so no save under it can come late. Nothing is remembered of an erased document.

@@ -113,14 +113,15 @@ type remembered struct {
 // sharedKeys is the number of keys that share a lease. etcd deletes all of them in one step, during which it does nothing else.
 const sharedKeys = 1000
 
-// rememberErased is remember for an administrator, who deletes under no lock. While the lock of the last save lasts, older saves under its token
-// stay refused, and the holder may repeat the last one. The lock may end meanwhile, so a lease removes what is remembered.
+// rememberErased is remember for an administrator, who deletes under no lock. While there is a lock, older saves under the token of the last one
+// stay refused, and its holder may repeat that one. A late save may also be that of another lock, because several programs share one. The lock
+// may end meanwhile, so a lease removes what is remembered.
 func (s *Store) rememberErased(ctx context.Context, document string, before description) ([]kv.Op, error) {
 	if before.ETag == "" {
 		return nil, nil
 	}
 	lock, _, err := s.Locks.At(ctx, locks.Document(document))
-	if err != nil || lock.Token != before.Token {
+	if err != nil || lock.Token == 0 {
 		return nil, err
 	}
 	return s.rememberFor(ctx, document, description{
