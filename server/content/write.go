@@ -213,6 +213,12 @@ func (w *write) put(ctx context.Context, digest string) error {
 	if w.d.Blob != "" {
 		_ = w.giveUp(nil)
 	}
+	end, ok := w.KV.TakeSpace(int64(len(w.data)))
+	if !ok {
+		w.d = description{}
+		return blobs.ErrFull
+	}
+	defer end()
 	save := newSave(now)
 	w.d = description{Save: save, Blob: digest + "-" + save, Saved: now.UnixMilli()}
 	err := w.Blobs.Put(ctx, w.d.Blob, w.data)

@@ -36,7 +36,9 @@ const (
 type embedded struct {
 	etcd    *embed.Etcd
 	lock    *fileutil.LockedFile
+	dir     string
 	alone   bool
+	taken   atomic.Int64 // bytes of contents that are being written
 	closing atomic.Bool
 	space   atomic.Pointer[Space]
 	copies  []string // of log segments that an earlier start has repaired
@@ -49,7 +51,7 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &embedded{alone: c.Member.PeerURL == ""}
+	e := &embedded{dir: dir, alone: c.Member.PeerURL == ""}
 	e.space.Store(&Space{Quota: c.Quota, Free: -1})
 	if !c.restoring {
 		if err := checkUnmarked(dir); err != nil {

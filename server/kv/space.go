@@ -41,6 +41,8 @@ const (
 	// measureInterval is the interval at which the embedded store measures its space. A measurement is cheap: it reads a
 	// few numbers.
 	measureInterval = time.Second
+	// shortInterval is the interval at which the embedded store looks whether other programs have just filled the disk.
+	shortInterval = 50 * time.Millisecond
 	// Percentages of the quota: at fullAt the store refuses contents, at warnAt it warns, and below goodAt it accepts
 	// contents again.
 	fullAt, warnAt, goodAt = 95, 80, 90
@@ -96,10 +98,36 @@ func (k *spaceMaintainer) maintain(ctx context.Context) {
 		if err := k.look(ctx); err != nil && ctx.Err() == nil {
 			k.log.Warn("the store could not free space; it tries again", "error", err)
 		}
-		if wait.For(ctx, measureInterval) != nil {
+		if k.waitForNext(ctx) != nil {
 			return
 		}
 	}
+}
+
+// waitForNext waits until the next measurement. It ends early when the disk is full and the reserve file takes the last space: etcd ends the process if
+// it writes a snapshot just then.
+func (k *spaceMaintainer) waitForNext(ctx context.Context) error {
+	for range measureInterval / shortInterval {
+		if err := wait.For(ctx, shortInterval); err != nil || k.holds && short(freeOn(k.dir)) {
+			return err
+		}
+	}
+	return nil
+}
+
+// TakeSpace reports whether the disk of an embedded store has space for a content, beyond what the store needs itself. Contents that are being
+// written at once count together, because [Store.Space] is up to a second old. The caller calls end when the content is written, or not.
+func (s *Store) TakeSpace(bytes int64) (end func(), ok bool) {
+	if s.embedded == nil {
+		return func() {}, true
+	}
+	taken := &s.embedded.taken
+	all, free := taken.Add(bytes), freeOn(s.embedded.dir)
+	if free >= 0 && free-all < diskReserve() {
+		taken.Add(-bytes)
+		return nil, false
+	}
+	return func() { taken.Add(-bytes) }, true
 }
 
 // look measures the space, and frees space if there is little.
