@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,7 +16,7 @@ import (
 // changes.
 func TestAWatchGoesOnWhileManyOthersEnd(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *kv.Store) {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		first := put(t, s, "w/first", "")
 		told := make(chan string, 100)
@@ -45,12 +44,7 @@ func TestAWatchGoesOnWhileManyOthersEnd(t *testing.T) {
 			disperse()
 			key := fmt.Sprint("w/", round)
 			put(t, s, key, "")
-			select {
-			case got := <-told:
-				require.Equal(t, key, got)
-			case <-ctx.Done():
-				require.Fail(t, "no watch gets changes any more", "round %d", round)
-			}
+			require.Equal(t, key, <-told)
 		}
 		cancel()
 		working.Wait()
