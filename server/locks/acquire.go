@@ -30,7 +30,7 @@ func (t *Table) Acquire(ctx context.Context, r Request) (Lease, error) {
 			return Lease{}, errTooWide
 		}
 		lease, err := t.acquire(ctx, r, own)
-		if !errors.Is(err, errGranted) {
+		if !errors.Is(err, errGranted) && !errors.Is(err, errOwnLease) {
 			return lease, err
 		}
 	}
@@ -60,6 +60,7 @@ func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, err
 		}
 		if replaced := r.passedOn(conflicts.claims); len(replaced) > 0 {
 			own.goBefore(passedOn)
+			own.passedOn = replaced
 			r.Queued = func() { _, _ = t.replace(ctx, r, replaced) } // after a failure, the client asks again
 			return t.line(ctx, r, own)
 		}
@@ -301,67 +302,6 @@ func (f found) freeSlot(c claim) (int, bool) {
 		slot++
 	}
 	return slot, len(taken) > 0 && !f.waited && slot < c.Slots
-}
-
-// again returns the requester's own lease if it matches the request: by its ticket, or without one if the request
-// allows it.
-func again(r Request, own *ticket, claims []storedLease) (storedLease, bool) {
-	if i := slices.IndexFunc(claims, func(s storedLease) bool { return own.got(s.claim) }); i >= 0 {
-		return claims[i], true
-	}
-	if !r.Again || r.Fresh || r.Exact || len(claims) != 1 {
-		return storedLease{}, false
-	}
-	mine := claims[0]
-	return mine, mine.Holder == r.Holder.ID && mine.Mode == r.Mode && mine.Slots <= 1 && samePaths(mine.Paths, r.Paths)
-}
-
-// repeat extends a lease for its holder, which asks for it again.
-func (t *Table) repeat(ctx context.Context, own *ticket, mine storedLease) (Lease, error) {
-	lease, err := t.extend(ctx, mine)
-	if own.got(mine.claim) {
-		lease.LockedAt = lease.ExpiresAt.Add(-mine.ttl()) // as in an immediate answer: LockedAt and ExpiresAt show the TTL
-	}
-	return lease, err
-}
-
-// passedOn returns the leases that are handed over to a request. The request joins the queue before they end.
-func (r Request) passedOn(claims []storedLease) (replaced []storedLease) {
-	for _, s := range claims {
-		if r.PassOn && r.Wait > 0 && r.replaces(s) {
-			replaced = append(replaced, s)
-		}
-	}
-	return replaced
-}
-
-// left returns an error that names the conflicting leases that a gone tab of the holder left.
-func (r Request) left(claims []storedLease) error {
-	var e LeftError
-	for _, s := range claims {
-		if r.Exact && r.supersedes(s) {
-			e.Tokens = append(e.Tokens, s.token)
-		}
-	}
-	if len(e.Tokens) == 0 {
-		return nil
-	}
-	return &e
-}
-
-// replace ends the leases that a request replaces, and reports whether there were any.
-func (t *Table) replace(ctx context.Context, r Request, claims []storedLease) (bool, error) {
-	replaced := false
-	for _, s := range claims {
-		if !r.replaces(s) {
-			continue
-		}
-		if _, err := t.endAcquisition(ctx, s); err != nil {
-			return false, err
-		}
-		replaced = true
-	}
-	return replaced, nil
 }
 
 // clearOverdue ends the expired leases among the claims, and reports whether there were any.

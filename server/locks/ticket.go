@@ -19,6 +19,10 @@ const StubKept = 30 * time.Second
 // errGranted means that a request with the same ticket has been granted. That lease is also this request's.
 var errGranted = errors.New("an earlier request with this ticket has been granted")
 
+// errOwnLease means that a lease of the request's own holder conflicts with it, which this server's view did not show when the request
+// joined the queue. Nobody else may end that lease, so the request must not wait for it.
+var errOwnLease = errors.New("a lease of the same holder is in the way")
+
 var errOtherLock = &InvalidError{"this ticket is for another lock"}
 
 // ticket is a request for a lease that may have to wait. While it waits, it has keys for every path under
@@ -40,6 +44,9 @@ type ticket struct {
 	stub      string // its key
 	text      []byte // the stored text
 	userLocks int    // see [Request.UserLocks]
+
+	concerns func([]storedLease) bool // see [Request.concerns]; nil once this server's view has shown the conflicts with the ticket
+	passedOn []storedLease            // see [Request.PassOn]
 }
 
 func newTicket(r Request, at time.Time) *ticket {
@@ -48,6 +55,7 @@ func newTicket(r Request, at time.Time) *ticket {
 		t.goBefore(front)
 	}
 	t.stub = stubKey(t.Holder, cmp.Or(t.Ticket, t.Lease))
+	t.concerns = func(claims []storedLease) bool { return r.concerns(t, claims) }
 	return t
 }
 

@@ -125,6 +125,12 @@ func (t *Table) lookAhead(own *ticket, w *waiting) (free bool, err error) {
 		own.Slot = ahead.Slot
 		return true, t.mayHold(own) // it may have got others meanwhile
 	}
+	if concerns := own.concerns; concerns != nil {
+		own.concerns = nil
+		if claims, _ := m.inTheWay(own.claim); concerns(claims) {
+			return false, errOwnLease
+		}
+	}
 	if ahead.Ticket != nil {
 		m.notifiers.await(w, ticketEvent(ahead.Ticket.ID))
 	}

@@ -126,7 +126,6 @@ func replaceWithoutAnAnswer(t *testing.T) {
 	e.save("text")
 	c, _ := e.found(http.MethodPost)
 	require.NoError(t, e.h.lock(c, "old"))
-	synctest.Wait() // the server sees the lock
 	c, _ = e.found(http.MethodPost)
 	c.r.Header.Set("X-WOPI-OldLock", "old")
 	ctx, leave := context.WithCancel(t.Context())
