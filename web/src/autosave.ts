@@ -7,6 +7,7 @@ import { notSaved } from "./autosave-error";
 import type { AutoSaveError } from "./errors";
 import type { Shown } from "./handle";
 import { Journal } from "./journal";
+import { againMs, asideMs, journalMs } from "./limits";
 import { Loading } from "./loading";
 import { Marks } from "./marks";
 import { watch } from "./page-life";
@@ -17,9 +18,6 @@ import { after, encoded, pause, type Taking } from "./snapshot";
 import { LastState } from "./state";
 import * as openDocuments from "./open-documents";
 import { consent, merged, type RawState, type Saver, type Text, type Told, type ToldEditable, type Wire } from "./wire";
-
-/** The default of journalMs; how long typing must pause before text that may not be saved becomes a draft; and until the next try to begin. */
-const journalMs = 200, asideMs = 500, againMs = 5000;
 
 export class AutoSave implements Saver {
   readonly ready: Promise<void>;

@@ -2,16 +2,11 @@
 // for that.
 
 import type { Found, Rescue } from "../../opfs/journal.js";
+import { lateMs, share } from "./limits";
 import type { Host } from "./protocol";
 import * as rescue from "./rescue";
 import { type PageSnapshot, PageSnapshots } from "./page-snapshots";
 import { after, encoded } from "./snapshot";
-
-/** Maximum share of the main thread's time for journalling. */
-const share = 0.05;
-
-/** How long a snapshot may take to be in the file before localStorage gets it. */
-const lateMs = 4000;
 
 export class Journal {
   readonly #snapshots: PageSnapshots;
@@ -137,7 +132,7 @@ export class Journal {
 
   /**
    * Stores a snapshot synchronously, as far as possible. Until the file contains it, the next page finds it in
-   * localStorage. Returns whether localStorage contains it. A text that the page only promises is stored later. A text that was replaced since
+   * localStorage. Returns whether localStorage contains it, or need not: the text is what is saved, and has always been. A text that the page only promises is stored later. A text that was replaced since
    * is a draft already.
    */
   keep(snapshot: PageSnapshot): boolean {
@@ -150,10 +145,13 @@ export class Journal {
     const { draft, number, base, at, text } = snapshot;
     if (text === undefined || !this.folder) return false;
     if (this.#kept > number) return true;
-    const { base: saved, baseText } = this.#snapshots; // a snapshot may be older than what was saved last
-    const bases: rescue.Basis[] = [this.#stored ?? [], this.#flying].flat().map(({ number, text }) => ({ number, text }));
+    const { base: saved, baseText, given } = this.#snapshots; // a snapshot may be older than what was saved last
+    const before = [this.#stored ?? [], this.#flying].flat();
+    // An editor may mark what it loads: another page would make a draft of that. The entry of a page that is gone does not say whether Go has got another text.
+    if (!this.#kept && !this.#unsure && [snapshot, before, given].flat().every((one) => one.text === baseText)) return true;
+    const bases: rescue.Basis[] = before.map(({ number, text }) => ({ number, text }));
     // A sealed file may be gone: another page may have adopted it, or the user discarded it.
-    if (!this.#stored || this.#stored === this.sealed) bases.push(saved ? { base: saved, text: baseText } : { text: baseText });
+    if (!this.#stored || this.#stored === this.sealed) bases.push({ ...(saved && { base: saved }), text: baseText });
     const keep = (from: rescue.Basis[]): boolean => rescue.keep(this.folder, { draft, number, base, at, ownerId: this.#ownerId,
       binary: typeof text !== "string", differences: rescue.differences(text, from) });
     if (!(this.#unsure && keep([])) && !keep(bases)) return false;

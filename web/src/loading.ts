@@ -1,11 +1,9 @@
 // Editors that load a content of AutoSave. Until they have loaded it, the page is read-only and nothing is saved.
 
 import type * as Contract from "../holdfast";
+import { limitMs } from "./limits";
 import type { PageSnapshots } from "./page-snapshots";
 import { after } from "./snapshot";
-
-/** How long an editor may take to load a content, or to return a snapshot before the next one is taken. */
-export const limitMs = 5000;
 
 export class Loading {
   readonly #snapshots: PageSnapshots;

@@ -1,6 +1,6 @@
 // The snapshots of a page, numbered, and which of them are saved.
 
-import { limitMs } from "./loading";
+import { limitMs } from "./limits";
 import { content, type Content, equal, type Taking } from "./snapshot";
 import { uuid } from "./uuid";
 

@@ -14,14 +14,14 @@ const whole = 16_384;
 /** Number of unreadable entries of a document that are kept. */
 const mostUnreadable = 8;
 
-/** Space that is reserved for an entry, in case the page fills the storage. */
-const reserveKey = "holdfast:reserve", reserve = /* @__PURE__ */ " ".repeat(32_768); // pure: the preview does not need it
-
 /**
  * No engine gives a site more space than this, in UTF-16 units. A futile attempt would cost a page that ends tens of
  * milliseconds.
  */
 const most = 5_242_880;
+
+/** Space that is reserved for an entry, in case the page fills the storage. */
+const reserveKey = "holdfast:reserve", reserve = /* @__PURE__ */ " ".repeat(32_768); // pure: the preview does not need it
 
 /**
  * The keys of the entries of a document begin with this. A page that is not ready does not know yet whether the folder of its drafts is in

@@ -5,13 +5,11 @@ import { AutoSave } from "./autosave";
 import type { Early } from "./early";
 import type { Handle } from "./handle";
 import { Journal } from "./journal";
+import { previewMs } from "./limits";
 import { PageSnapshots } from "./page-snapshots";
 import { drop } from "./rescue";
 import { after, content, type Taken, type Taking } from "./snapshot";
 import { check, refusal, type Saver, type Wire } from "./wire";
-
-/** How long AutoSave waits for the preview once the runtime runs. The preview takes longer only if a download or the storage is stuck. */
-const previewMs = 1000;
 
 /**
  * Starts to save the page's text. The page has `handle`, which dispatches the events. The arguments are separate
