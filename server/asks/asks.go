@@ -1,4 +1,5 @@
-// Package asks lets a client ask the holder of a document's lock to hand it over.
+// Package asks lets a client ask the holder of a document's lock to hand it over. If documents below the requested one are locked, it asks all
+// their holders at once.
 //
 // # In the store
 //
@@ -12,8 +13,8 @@ package asks
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -85,9 +86,9 @@ func New(store *kv.Store, table *locks.Table, record func(document string, a Ask
 	return &Desk{store: store, table: table, record: record}
 }
 
-// Ask asks the holder that blocks the request, and returns the lease after the handover. It fails with
-// *[RefusedError], [ErrBusy], the errors of [locks.Table.Acquire], and [ErrTimeout] when the holder does not answer
-// within grace. When ctx ends, the question is withdrawn.
+// Ask asks the holders that block the request, and returns the lease after the handover. Each document that one of them holds gets one
+// question. Ask fails with *[RefusedError], [ErrBusy], the errors of [locks.Table.Acquire], and [ErrTimeout] when one of the holders does not
+// answer within grace. When ctx ends, the questions are withdrawn.
 func (d *Desk) Ask(ctx context.Context, r locks.Request, grace time.Duration) (locks.Lease, error) {
 	for until := time.Now().Add(grace); ; {
 		lease, err := d.askHolder(ctx, r, time.Until(until))
@@ -99,64 +100,39 @@ func (d *Desk) Ask(ctx context.Context, r locks.Request, grace time.Duration) (l
 
 // askHolder is Ask. It fails with errMoved if another client gets the lock before the asker is in the queue.
 func (d *Desk) askHolder(ctx context.Context, r locks.Request, grace time.Duration) (locks.Lease, error) {
-	q, needed, err := d.pose(ctx, r)
+	in, err := d.pose(ctx, r)
 	if err != nil {
 		return locks.Lease{}, err
 	}
-	if !needed && q.held.Token == 0 {
+	switch {
+	case len(in.questions) > 0:
+	case len(in.known) == 0:
 		return d.acquire(ctx, r, grace)
-	}
-	if !needed {
+	default: // the holder's own leases
 		r.Wait = grace
 		return d.table.Acquire(ctx, r)
 	}
-	defer release(ctx, q.lease)
-	lease, cause, err := d.await(ctx, r, q, grace)
+	defer release(ctx, in.lease)
+	lease, cause, err := d.await(ctx, r, in, grace)
 	if err == nil {
-		d.end(ctx, q.document, q.ask, "")
+		d.endAll(ctx, in, nil, "")
 		return lease, nil
 	}
 	outcome, err := failure(ctx, cause, err)
-	d.end(ctx, q.document, q.ask, outcome)
+	d.endAll(ctx, in, cause, outcome)
 	return locks.Lease{}, err
 }
 
-// question is a question in the store.
-type question struct {
-	document string
-	ask      Ask
-	held     locks.Lease // the requested lock
-	revision int64       // of the question
-	lease    *kv.Lease   // of the key
-}
-
-// pose stores a question to the holder that blocks the request. None is needed if no other client holds the lock.
-func (d *Desk) pose(ctx context.Context, r locks.Request) (q question, needed bool, err error) {
-	q.ask = Ask{ID: rand.Text()[:16], By: r.Holder, Ticket: r.Ticket, At: time.Now().UnixMilli()}
-	for q.revision == 0 {
-		if q.held, _, err = d.table.At(ctx, r.Paths[0]); err != nil {
-			return q, false, err
-		}
-		if q.held.Token == 0 || q.held.Holder.ID == r.Holder.ID {
-			return q, false, nil
-		}
-		q.document, q.ask.Token = documentOf(q.held, r), q.held.Token
-		if err = d.put(ctx, &q); err != nil {
-			return q, false, err
-		}
-	}
-	return q, true, nil
-}
-
-// await waits at the head of the queue until the holder passes the lock on, or the question ends. cause is errOver
-// unless something else ended the waiting first: the holder's refusal, its silence, or the end of ctx.
-func (d *Desk) await(ctx context.Context, r locks.Request, q question, grace time.Duration) (lease locks.Lease, cause, err error) {
+// await waits at the head of the queue until the holders pass the lock on, or a question ends. cause is errOver
+// unless something else ended the waiting first: a holder's refusal, its silence, or the end of ctx.
+func (d *Desk) await(ctx context.Context, r locks.Request, in *inquiry, grace time.Duration) (lease locks.Lease, cause, err error) {
 	asking, end := context.WithCancelCause(ctx)
-	followed := make(chan struct{})
-	go func() {
-		defer close(followed)
-		d.follow(asking, end, q, grace)
-	}()
+	var followed sync.WaitGroup
+	for _, q := range in.questions {
+		followed.Go(func() {
+			d.follow(asking, func(cause error) { end(&answered{q.document, cause}) }, q, grace)
+		})
+	}
 	r.First, r.Wait = true, grace+AcceptLimit
 	announced := false
 	r.Queued = func() {
@@ -164,82 +140,39 @@ func (d *Desk) await(ctx context.Context, r locks.Request, q question, grace tim
 			return // the request lost its place in the queue and got it back
 		}
 		announced = true
-		told, err := d.announce(asking, q)
-		if err == nil && !told {
-			err = d.moved(asking, r, q)
-		}
-		if err != nil {
+		if err := d.announce(asking, r, in); err != nil {
 			end(err)
 		}
 	}
 	lease, err = d.table.Acquire(asking, r)
 	end(errOver)
-	<-followed
+	followed.Wait()
 	return lease, context.Cause(asking), err
 }
 
-// failure returns how a question ended without a lease, and the error for the asker. cause and err are those of await.
+// answered is the end of the waiting by one of the questions.
+type answered struct {
+	document string
+	cause    error
+}
+
+func (a *answered) Error() string { return a.cause.Error() }
+func (a *answered) Unwrap() error { return a.cause }
+
+// failure returns how the questions ended without a lease, and the error for the asker. cause and err are those of await.
 func failure(ctx context.Context, cause, err error) (Outcome, error) {
+	var refused *RefusedError
 	switch {
 	case ctx.Err() != nil:
 		return Cancelled, context.Cause(ctx)
 	case errors.Is(cause, errMoved):
-		return "", errMoved // nobody has received the question
-	case errors.As(cause, new(*RefusedError)):
-		return Refused, cause
+		return "", errMoved // nobody has received a question
+	case errors.As(cause, &refused):
+		return Refused, refused
 	case errors.Is(cause, ErrTimeout), errors.Is(err, locks.ErrTimeout):
 		return TimedOut, ErrTimeout
 	}
 	return Cancelled, err
-}
-
-// documentOf returns the document whose holder is asked: the requested one, or the one of another lock that is in the way.
-func documentOf(held locks.Lease, r locks.Request) string {
-	paths := append(held.Paths, r.Paths...)
-	if held.Records(r.Paths[0]) {
-		paths = r.Paths
-	}
-	for _, p := range paths {
-		if document, ok := p.Document(); ok {
-			return document
-		}
-	}
-	return ""
-}
-
-// put stores a question and sets its revision, unless that of another asker is open for the same lock. The revision stays 0 if something
-// changed meanwhile. The question ends with its lease in case this server dies.
-func (d *Desk) put(ctx context.Context, q *question) error {
-	key := prefix + q.document
-	old, _, err := d.store.Get(ctx, key)
-	if err != nil {
-		return err
-	}
-	free, ops := kv.Absent(key), []kv.Op(nil)
-	if old.Found() {
-		before, ok := decode(old)
-		switch {
-		case ok && before.Refused: // its asker finds it gone
-			ops = d.record(q.document, before, Refused)
-		case ok && before.Token == q.ask.Token && !q.ask.repeats(before):
-			return ErrBusy
-		case ok && before.Token == q.ask.Token:
-			ops = d.record(q.document, before, Cancelled)
-		}
-		free = kv.Unchanged(old)
-	}
-	lease, err := d.store.Lease(ctx, askTTL)
-	if err != nil {
-		return err
-	}
-	ops = append(ops, kv.PutBound(key, q.ask.encode(), lease))
-	result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{free, q.held.Stands()}, Then: ops})
-	if err != nil || !result.Held {
-		release(ctx, lease)
-		return err
-	}
-	q.revision, q.lease = result.Revision, lease
-	return nil
 }
 
 // release ends the lease of a question, even after ctx has ended. If that fails, the lease ends by itself.
@@ -249,10 +182,14 @@ func release(ctx context.Context, lease *kv.Lease) {
 	_ = lease.Close(ctx)
 }
 
-// follow waits for the holder's answer. It ends the asker's waiting on a refusal or without an answer.
+// follow waits for the holder's answer. It ends the asker's waiting on a refusal or without an answer. A holder whose lock has ended need not
+// answer any more: the asker may still wait for others.
 func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, q question, grace time.Duration) {
-	var accepted atomic.Bool
+	var accepted, replaced atomic.Bool // replaced: by a later question, whose answer is for its own asker
 	silence := time.AfterFunc(grace, func() {
+		if !replaced.Load() && d.released(ctx, q) {
+			return
+		}
 		// The store decides: an answer that it has may still be on its way to this server. The answer may also arrive while this
 		// function runs, and then the time for it no longer counts.
 		gone, err := d.remove(ctx, q.document, q.ask, TimedOut, Ask.unanswered)
@@ -264,12 +201,15 @@ func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, q questi
 		}
 	})
 	defer silence.Stop()
-	saving := time.AfterFunc(grace+AcceptLimit, func() { end(ErrTimeout) })
+	saving := time.AfterFunc(grace+AcceptLimit, func() {
+		if !d.released(ctx, q) {
+			end(ErrTimeout)
+		}
+	})
 	defer saving.Stop()
-	replaced := false // by a later question, whose answer is for its own asker
 	err := d.store.Watch(ctx, prefix+q.document, q.revision, func(changes []kv.Change) error {
 		for _, c := range changes {
-			if c.Key != prefix+q.document || replaced {
+			if c.Key != prefix+q.document || replaced.Load() {
 				continue
 			}
 			a, ok := decode(c.Entry)
@@ -277,7 +217,7 @@ func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, q questi
 			case c.Deleted || !ok:
 				return ErrTimeout
 			case a.ID != q.ask.ID:
-				replaced = true
+				replaced.Store(true)
 			case a.Refused:
 				return &RefusedError{a.Reason, a.Busy}
 			case a.Accepted:
@@ -293,10 +233,22 @@ func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, q questi
 	}
 }
 
-// end removes a question, even after ctx has ended. If that fails, the key ends with its lease, and a question about a former lock
-// counts as closed.
-func (d *Desk) end(ctx context.Context, document string, a Ask, outcome Outcome) {
-	_, _ = d.remove(context.WithoutCancel(ctx), document, a, outcome, func(Ask) bool { return true })
+// endAll removes the questions, even after ctx has ended. If one of them ended the waiting, the others are cancelled. If a removal fails, the key
+// ends with its lease, and a question about a former lock counts as closed.
+func (d *Desk) endAll(ctx context.Context, in *inquiry, cause error, outcome Outcome) {
+	var by *answered
+	errors.As(cause, &by)
+	var all sync.WaitGroup
+	for _, q := range in.questions {
+		outcome := outcome
+		if by != nil && by.document != q.document {
+			outcome = Cancelled
+		}
+		all.Go(func() {
+			_, _ = d.remove(context.WithoutCancel(ctx), q.document, q.ask, outcome, func(Ask) bool { return true })
+		})
+	}
+	all.Wait()
 }
 
 // remove removes a question if may approves of what the holder answered so far. It reports whether the question is gone.

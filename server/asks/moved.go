@@ -26,26 +26,43 @@ func (d *Desk) acquire(ctx context.Context, r locks.Request, grace time.Duration
 	return d.table.Acquire(ctx, r)
 }
 
-// announce records the event of a question, so that the holder receives it, and reports whether it did. If the lock has ended, it
-// does nothing: no consent is needed, unless somebody else has the lock now.
-func (d *Desk) announce(ctx context.Context, q question) (bool, error) {
-	result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Holds(prefix+q.document, q.ask.encode()), q.held.Stands()}, Then: d.record(q.document, q.ask, "")})
-	return result.Held, err
-}
-
-// moved returns errMoved if the lock of an open question ended and another client got it before the asker was in the queue: that
-// client does not know the question.
-func (d *Desk) moved(ctx context.Context, r locks.Request, q question) error {
-	now, _, err := d.table.At(ctx, r.Paths[0])
-	if err != nil || now.Token == 0 || now.Token == q.held.Token || now.Holder.ID == r.Holder.ID {
+// announce records the events of the questions, so that the holders receive them. It does nothing for a lock that has ended: no consent is
+// needed. It fails with errMoved, before anybody receives a question, if another client got a lock before the asker was in the queue.
+func (d *Desk) announce(ctx context.Context, r locks.Request, in *inquiry) error {
+	if err := d.moved(ctx, r, in); err != nil {
 		return err
 	}
-	e, _, err := d.store.Get(ctx, prefix+q.document)
+	for _, q := range in.questions {
+		txn := kv.Txn{If: []kv.Cond{kv.Holds(prefix+q.document, q.ask.encode()), q.held.Stands()}, Then: d.record(q.document, q.ask, "")}
+		if _, err := d.store.Commit(ctx, txn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moved returns errMoved if another client got a lock after the questions were stored and before the asker was in the queue: that client does
+// not know the question.
+func (d *Desk) moved(ctx context.Context, r locks.Request, in *inquiry) error {
+	blocking, _, err := d.table.Blocking(ctx, r.Paths[0])
 	if err != nil {
 		return err
 	}
-	if a, ok := decode(e); ok && a.ID == q.ask.ID {
-		return errMoved
+	for _, now := range blocking {
+		if in.known[now.ID] || now.Holder.ID == r.Holder.ID {
+			continue
+		}
+		q := in.about(documentOf(now, r))
+		if q == nil {
+			return errMoved
+		}
+		e, _, err := d.store.Get(ctx, prefix+q.document)
+		if err != nil {
+			return err
+		}
+		if a, ok := decode(e); ok && a.ID == q.ask.ID {
+			return errMoved
+		} // otherwise the other client has been asked by somebody else
 	}
-	return nil // the other client has been asked by somebody else
+	return nil
 }

@@ -11,25 +11,35 @@ import (
 // At reads the lease that prevents an exclusive lock on the path, the oldest if there are several. It returns the
 // revision of the read. Without such a lease it returns the zero lease.
 func (t *Table) At(ctx context.Context, p Path) (Lease, int64, error) {
+	list, revision, err := t.Blocking(ctx, p)
+	if err != nil || len(list) == 0 {
+		return Lease{}, revision, err
+	}
+	return list[0], revision, nil
+}
+
+// Blocking reads the leases that prevent an exclusive lock on the path, the oldest first, at most [maxNamed]. It returns the revision of the
+// read.
+func (t *Table) Blocking(ctx context.Context, p Path) ([]Lease, int64, error) {
 	var w preconditions
 	asked := claim{Paths: []Path{p}, Mode: Exclusive, Slots: 1}
 	w.clear(asked)
 	result, err := t.store.Commit(ctx, kv.Txn{Then: append(w.reads, kv.Read(asked.beatKey()))})
 	if err != nil {
-		return Lease{}, 0, err
+		return nil, 0, err
 	}
 	last := len(result.Reads) - 1
 	alive, err := t.alive(ctx, readConflicts(result.Reads[:last]).claims)
 	if err != nil || len(alive) == 0 {
-		return Lease{}, result.Revision, err
+		return nil, result.Revision, err
 	}
-	lease := t.name(alive)[0]
-	if beats := result.Reads[last]; len(beats) == 1 && slices.Equal(lease.Paths[0], p) {
+	list := t.name(alive)
+	if beats := result.Reads[last]; len(beats) == 1 && slices.Equal(list[0].Paths[0], p) {
 		if expires, ok := decodeBeat(beats[0]); ok {
-			lease.ExpiresAt = expires
+			list[0].ExpiresAt = expires
 		}
 	}
-	return lease, result.Revision, nil
+	return list, result.Revision, nil
 }
 
 // alive returns the claims that have not expired.

@@ -1,0 +1,130 @@
+package asks
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/locks"
+)
+
+// inquiry is the set of questions of one asker: one for each document of which a lock blocks the request.
+type inquiry struct {
+	questions []question
+	known     map[string]bool // the leases that blocked the request when the questions were stored, by their ids
+	lease     *kv.Lease       // of the keys; nil while there are none
+}
+
+// question is a question in the store.
+type question struct {
+	document string
+	ask      Ask
+	held     locks.Lease // the requested lock
+	revision int64       // of the question
+}
+
+// about returns the question about a document, or nil.
+func (in *inquiry) about(document string) *question {
+	for i := range in.questions {
+		if in.questions[i].document == document {
+			return &in.questions[i]
+		}
+	}
+	return nil
+}
+
+// pose stores questions to the holders that block the request. None is needed if no other client holds the lock.
+func (d *Desk) pose(ctx context.Context, r locks.Request) (*inquiry, error) {
+	in := &inquiry{}
+	for {
+		done, err := d.poseOnce(ctx, r, in)
+		if done {
+			return in, nil
+		}
+		d.endAll(ctx, in, nil, "") // nobody has received one
+		if err != nil {
+			if in.lease != nil {
+				release(ctx, in.lease)
+			}
+			return nil, err
+		}
+	}
+}
+
+// poseOnce is pose. It reports false if something changed meanwhile.
+func (d *Desk) poseOnce(ctx context.Context, r locks.Request, in *inquiry) (done bool, err error) {
+	blocking, _, err := d.table.Blocking(ctx, r.Paths[0])
+	if err != nil {
+		return false, err
+	}
+	in.questions, in.known = nil, map[string]bool{}
+	for _, held := range blocking {
+		in.known[held.ID] = true
+		document := documentOf(held, r)
+		if held.Holder.ID == r.Holder.ID || in.about(document) != nil {
+			continue
+		}
+		q := question{document: document, held: held,
+			ask: Ask{ID: rand.Text()[:16], Token: held.Token, By: r.Holder, Ticket: r.Ticket, At: time.Now().UnixMilli()}}
+		if err := d.put(ctx, in, &q); err != nil || q.revision == 0 {
+			return false, err
+		}
+		in.questions = append(in.questions, q)
+	}
+	return true, nil
+}
+
+// documentOf returns the document whose holder is asked: the requested one, or the one of another lock that is in the way.
+func documentOf(held locks.Lease, r locks.Request) string {
+	paths := append(held.Paths, r.Paths...)
+	if held.Records(r.Paths[0]) {
+		paths = r.Paths
+	}
+	for _, p := range paths {
+		if document, ok := p.Document(); ok {
+			return document
+		}
+	}
+	return ""
+}
+
+// put stores a question and sets its revision, unless that of another asker is open for the same lock. The revision stays 0 if something
+// changed meanwhile. The question ends with the lease of the inquiry in case this server dies.
+func (d *Desk) put(ctx context.Context, in *inquiry, q *question) error {
+	key := prefix + q.document
+	old, _, err := d.store.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	free, ops := kv.Absent(key), []kv.Op(nil)
+	if old.Found() {
+		before, ok := decode(old)
+		switch {
+		case ok && before.Refused: // its asker finds it gone
+			ops = d.record(q.document, before, Refused)
+		case ok && before.Token == q.ask.Token && !q.ask.repeats(before):
+			return ErrBusy
+		case ok && before.Token == q.ask.Token:
+			ops = d.record(q.document, before, Cancelled)
+		}
+		free = kv.Unchanged(old)
+	}
+	if in.lease == nil {
+		if in.lease, err = d.store.Lease(ctx, askTTL); err != nil {
+			return err
+		}
+	}
+	ops = append(ops, kv.PutBound(key, q.ask.encode(), in.lease))
+	result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{free, q.held.Stands()}, Then: ops})
+	if err == nil && result.Held {
+		q.revision = result.Revision
+	}
+	return err
+}
+
+// released reports whether the lock of a question has ended.
+func (d *Desk) released(ctx context.Context, q question) bool {
+	result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{q.held.Stands()}})
+	return err == nil && !result.Held
+}
