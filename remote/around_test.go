@@ -70,3 +70,23 @@ func TestPageThatComesDuringTheHandoverLetsItPass(t *testing.T) {
 		assert.True(t, around.State().ReadOnly)
 	})
 }
+
+// Two pages on other machines edit documents below the wanted one. Both save and hand over, the second one later than the first one.
+func TestEditorsBelowOnOtherMachinesAreAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		one := n.home("A").below(t, "one", "book", "1")
+		two := n.home("B").vetoing(t, "two", func(context.Context, string) error { time.Sleep(2 * time.Second); return nil }, "book", "2")
+		book := n.home("C").below(t, "book", "book")
+		sleep(time.Second)
+		one.type_("first")
+		two.type_("second")
+		require.NoError(t, book.RequestEdit(context.Background(), autosave.EditOptions{}))
+		assert.False(t, book.State().ReadOnly)
+		for _, w := range []*writer{one, two} {
+			assert.True(t, w.State().ReadOnly)
+		}
+		assert.Equal(t, "first", one.now())
+		assert.Equal(t, "second", two.now())
+	})
+}

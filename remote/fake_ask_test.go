@@ -2,6 +2,7 @@ package remote_test
 
 import (
 	"context"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -20,7 +21,8 @@ type inquiry struct {
 	by, ticket              string
 	accepted, refused, busy bool
 	reason                  string
-	request                 *leased // waits before all others
+	request                 *leased   // waits before all others
+	limit                   time.Time // for the answer, or for the handover after it
 }
 
 // heard is a notice to those that listen to the events of a document.
@@ -97,19 +99,37 @@ func (l *leased) asksAbout(held *leased) string {
 	return ""
 }
 
-// pose opens the question of a request to a holder, unless another one is open.
-func (n *internet) pose(whole, holder *leased) (q *inquiry, busy bool) {
-	q = &inquiry{id: strconv.FormatInt(n.token, 10), document: whole.asksAbout(holder), token: holder.token, by: whole.session, ticket: whole.ticket, request: whole}
-	if open := n.questions[q.document]; open != nil && open.token == q.token && !open.refused {
-		if q.ticket == "" || open.by != q.by || open.ticket != q.ticket {
-			return nil, true
+// pose opens the questions of a request to the holders that block it, unless another one is open. It opens none if a lease of the same owner
+// blocks the request, which does not replace it.
+func (n *internet) pose(whole *leased, grace time.Duration) (list []*inquiry, busy bool) {
+	for _, holder := range n.blockers(whole) {
+		about := whole.asksAbout(holder)
+		switch {
+		case holder.session == whole.session && !whole.fresh && !slices.Contains(whole.replace, holder.token):
+			return nil, false
+		case holder.session == whole.session, slices.ContainsFunc(list, func(q *inquiry) bool { return q.document == about }):
+			continue
 		}
-		n.notify(remote.NoticeAskEnded, open)
+		if open := n.questions[about]; open != nil && open.token == holder.token && !open.refused && (whole.ticket == "" || open.key() != whole.key()) {
+			busy = true
+		}
+		list = append(list, &inquiry{id: strconv.FormatInt(n.token, 10), document: about, token: holder.token, by: whole.session, ticket: whole.ticket, request: whole,
+			limit: time.Now().Add(grace)})
 	}
-	n.questions[q.document] = q
-	n.notify(remote.NoticeAsked, q)
-	return q, false
+	if busy {
+		return nil, true
+	}
+	for _, q := range list {
+		if open := n.questions[q.document]; open != nil && open.token == q.token && !open.refused {
+			n.notify(remote.NoticeAskEnded, open)
+		}
+		n.questions[q.document] = q
+		n.notify(remote.NoticeAsked, q)
+	}
+	return list, false
 }
+
+func (q *inquiry) key() string { return q.by + "/" + q.ticket }
 
 // withdraw closes a question, if it is open.
 func (n *internet) withdraw(q *inquiry, ended bool) {
@@ -125,11 +145,14 @@ func (n *internet) withdraw(q *inquiry, ended bool) {
 func (b *browser) ask(ctx context.Context, r remote.Request, whole *leased) (remote.Reply, error) {
 	n := b.net
 	grace, _ := r.Fields["grace_ms"].(int64)
-	holder := n.at(whole)
-	switch {
-	case b.visitor && whole.exact:
+	if b.visitor && whole.exact {
 		return noSession, nil
-	case holder == nil || holder.session == b.owner():
+	}
+	list, busy := n.pose(whole, time.Duration(grace)*time.Millisecond)
+	switch {
+	case busy:
+		return remote.Reply{Status: 409, Error: "handover_busy"}, nil
+	case len(list) == 0:
 		whole.wait = time.Duration(grace) * time.Millisecond
 		reply, err := b.lock(ctx, whole)
 		if reply.Error == "already_locked" {
@@ -137,17 +160,15 @@ func (b *browser) ask(ctx context.Context, r remote.Request, whole *leased) (rem
 		}
 		return reply, err
 	}
-	q, busy := n.pose(whole, holder)
-	if busy {
-		return remote.Reply{Status: 409, Error: "handover_busy"}, nil
-	}
 	reply, answered := n.makeWay(whole)
 	var granted bool
 	var err error
 	if !answered {
-		reply, granted, err = b.awaitAnswer(ctx, q, time.Duration(grace)*time.Millisecond)
+		reply, granted, err = b.awaitAnswer(ctx, whole, list)
 	}
-	n.withdraw(q, !granted)
+	for _, q := range list {
+		n.withdraw(q, !granted)
+	}
 	if granted {
 		whole.first = true
 		return b.lock(ctx, whole)
@@ -155,37 +176,49 @@ func (b *browser) ask(ctx context.Context, r remote.Request, whole *leased) (rem
 	return reply, err
 }
 
-// awaitAnswer waits until the request of a question may be granted, or the question ends.
-func (b *browser) awaitAnswer(ctx context.Context, q *inquiry, grace time.Duration) (reply remote.Reply, granted bool, err error) {
-	n, limit := b.net, time.Now().Add(grace)
+// awaitAnswer waits until the request of the questions may be granted, or one of them ends.
+func (b *browser) awaitAnswer(ctx context.Context, request *leased, list []*inquiry) (reply remote.Reply, granted bool, err error) {
+	n := b.net
 	for {
-		if reply, answered := n.repeated(q.request); answered {
+		if reply, answered := n.repeated(request); answered {
 			return reply, false, nil
 		}
-		in := n.blockers(q.request)
-		switch {
-		case len(in) == 0:
+		in := n.blockers(request)
+		if len(in) == 0 {
 			return reply, true, nil
-		case q.refused && q.busy:
-			return remote.Reply{Status: 409, Error: "handover_busy"}, false, nil
-		case q.refused:
-			return remote.Reply{Status: 409, Error: "handover_refused", Reason: q.reason}, false, nil
-		case n.questions[q.document] != q:
-			return remote.Reply{Status: 409, Error: "replaced"}, false, nil
-		case !time.Now().Before(limit):
-			return remote.Reply{Status: 408, Error: "handover_timeout"}, false, nil
 		}
-		pause, accepted := time.Until(limit), q.accepted
+		pause := time.Duration(math.MaxInt64)
 		for _, l := range in {
 			pause = min(pause, time.Until(l.expires))
+		}
+		for _, q := range list {
+			if reply, ended := n.failed(q); ended {
+				return reply, false, nil
+			}
+			if slices.ContainsFunc(in, func(l *leased) bool { return l.token == q.token }) {
+				pause = min(pause, time.Until(q.limit))
+			}
 		}
 		if err := n.pause(ctx, pause); err != nil {
 			return remote.Reply{}, false, err
 		}
-		if q.accepted && !accepted {
-			limit = time.Now().Add(15 * time.Second)
-		}
 	}
+}
+
+// failed returns the answer to a question that has ended without the lock. A holder whose lock has ended need not answer.
+func (n *internet) failed(q *inquiry) (reply remote.Reply, ended bool) {
+	stands := slices.ContainsFunc(n.live(), func(l *leased) bool { return l.token == q.token })
+	switch {
+	case q.refused && q.busy:
+		return remote.Reply{Status: 409, Error: "handover_busy"}, true
+	case q.refused:
+		return remote.Reply{Status: 409, Error: "handover_refused", Reason: q.reason}, true
+	case n.questions[q.document] != q:
+		return remote.Reply{Status: 409, Error: "replaced"}, true
+	case stands && !time.Now().Before(q.limit):
+		return remote.Reply{Status: 408, Error: "handover_timeout"}, true
+	}
+	return reply, false
 }
 
 // reply is the holder's answer. It is called with the mutex held.
@@ -202,7 +235,9 @@ func (b *browser) reply(r remote.Request, target *url.URL) remote.Reply {
 	case q == nil || q.id != r.Fields["ask_id"] || q.token != holder.token || q.refused:
 		return remote.Reply{Status: 404, Error: "ask_not_found"}
 	case strings.HasSuffix(r.Path, "/accept"):
-		q.accepted = true
+		if !q.accepted {
+			q.accepted, q.limit = true, time.Now().Add(15*time.Second)
+		}
 	default:
 		q.refused = true
 		q.reason, _ = r.Fields["reason"].(string)

@@ -192,6 +192,34 @@ func testAskAround(h *harness) {
 	require.Nil(h, h.send(h.a, of("GET", 0)).Paths, "it is the lock of the document itself")
 }
 
+// A client asks for a document, and two others hold documents below it. Both hear the question. When one refuses, the question to the other ends.
+func testAskSeveral(h *harness) {
+	at := func(r remote.Request, name string) remote.Request {
+		r.Path = strings.Replace(r.Path, "/"+Document+"/", "/"+Document+"~."+name+"/", 1)
+		return r
+	}
+	x, y := h.granted(h.a, places("x")), h.granted(h.b, places("y"))
+	after := "/api/documents/" + Document + "/events?after=" + strconv.FormatInt(y.Token, 10)
+	atX, atY := h.hearsAt(h.a, at(remote.Request{Path: after}, "x")), h.hearsAt(h.b, at(remote.Request{Path: after}, "y"))
+	for i, how := range []string{"refuse", "accept"} {
+		asked := h.begin(h.c, asking("t"+strconv.Itoa(i), 10*time.Second), 1)
+		toX, toY := h.next(atX), h.next(atY)
+		require.Equal(h, []string{remote.NoticeAsked, remote.NoticeAsked}, []string{toX.Type, toY.Type})
+		require.Equal(h, []int64{x.Token, y.Token}, []int64{toX.Token, toY.Token})
+		require.Equal(h, 200, h.send(h.a, at(answering("accept", toX, map[string]any{}), "x")).Status)
+		require.Equal(h, 200, h.send(h.b, at(answering(how, toY, map[string]any{}), "y")).Status)
+		if how == "refuse" {
+			h.refused(h.answered(asked), 409, "handover_refused")
+			require.Equal(h, remote.NoticeAskEnded, h.next(atX).Type)
+			require.Equal(h, remote.NoticeAskEnded, h.next(atY).Type)
+			continue
+		}
+		h.release(h.a, places("x"), x)
+		h.release(h.b, places("y"), y)
+		h.isGrant(h.answered(asked))
+	}
+}
+
 // Two clients ask for two documents below the same one. Neither question is in the way of the other one.
 func testAskTwo(h *harness) {
 	x, y := h.granted(h.a, places("x")), h.granted(h.a, places("y"))

@@ -61,6 +61,7 @@ func RunServer(t *testing.T, within func(t *testing.T, test func(*testing.T, Wor
 		{"a holder that asks keeps its lock, and nobody is asked", testAskOwn},
 		{"a question about a document below asks nobody else", testAskBelow},
 		{"the holder of a document below is asked about the one around it", testAskAround},
+		{"the holders of several documents below are asked at once", testAskSeveral},
 		{"two documents are asked for at once", testAskTwo},
 		{"a holder of a slot asks for the document", testAskOwnSlot},
 	} {

@@ -183,21 +183,37 @@ func TestOneOfSeveralEditorsHasBeenAsked(t *testing.T) {
 	})
 }
 
-// A tab of the asker's own browser edits a document below. The other editor is asked.
-func TestAnOwnTabBelowIsNotAsked(t *testing.T) {
+// The asker has a lease below the document itself. Nobody gives a lock away in vain.
+func TestNobodyIsAskedForALockThatTheAskerBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook(t)
-		held := b.edits("1")
-		own, err := b.table.Acquire(t.Context(), request("bob", "book", "own"))
+		b.edits("1")
+		_, err := b.table.Acquire(t.Context(), request("bob", "book", "own"))
 		require.NoError(t, err)
-		held["2"] = b.edits("2")["2"]
 		outcome := b.asks(t.Context(), request("bob", "book"))
-		require.Equal(t, ids("1", "2"), b.asked())
-		b.releases("1", held)
-		b.releases("2", held)
-		require.NoError(t, b.table.Release(t.Context(), own.ID, "bob"))
-		require.NoError(t, <-outcome)
+		assert.Empty(t, b.asked())
+		require.ErrorIs(t, <-outcome, locks.ErrTimeout)
 	})
+}
+
+// A tab of the asker's browser has left a lease below the document. The request replaces it, and the other editor is asked.
+func TestAnAskerReplacesItsOwnLease(t *testing.T) {
+	for _, passes := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBook(t)
+			held := b.edits("1")
+			r := request("bob", "book", "own")
+			own, err := b.table.Acquire(t.Context(), r)
+			require.NoError(t, err)
+			synctest.Wait() // the server sees it
+			r = request("bob", "book")
+			r.Exact, r.Replace, r.PassOn = true, []int64{own.Token}, passes
+			outcome := b.asks(t.Context(), r)
+			require.Equal(t, ids("1"), b.asked())
+			b.releases("1", held)
+			require.NoError(t, <-outcome)
+		})
+	}
 }
 
 // Somebody begins to edit a document below after the asker has looked, and before it is in the queue. That editor is asked as well, and the

@@ -3,6 +3,7 @@ package asks
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
@@ -34,7 +35,8 @@ func (in *inquiry) about(document string) *question {
 	return nil
 }
 
-// pose stores questions to the holders that block the request. None is needed if no other client holds the lock.
+// pose stores questions to the holders that block the request. None is needed if no other client holds the lock, and none is of use while a
+// lease of the same holder blocks the request, which does not replace it.
 func (d *Desk) pose(ctx context.Context, r locks.Request) (*inquiry, error) {
 	in := &inquiry{}
 	for {
@@ -59,10 +61,14 @@ func (d *Desk) poseOnce(ctx context.Context, r locks.Request, in *inquiry) (done
 		return false, err
 	}
 	in.questions, in.known = nil, map[string]bool{}
+	vain := false
 	for _, held := range blocking {
 		in.known[held.ID] = true
+		vain = vain || held.Holder.ID == r.Holder.ID && !r.Fresh && !slices.Contains(r.Replace, held.Token)
+	}
+	for _, held := range blocking {
 		document := documentOf(held, r)
-		if held.Holder.ID == r.Holder.ID || in.about(document) != nil {
+		if vain || held.Holder.ID == r.Holder.ID || in.about(document) != nil {
 			continue
 		}
 		q := question{document: document, held: held,

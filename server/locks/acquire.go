@@ -59,9 +59,7 @@ func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, err
 			conflicts = readConflicts(result.Reads)
 		}
 		if replaced := r.passedOn(conflicts.claims); len(replaced) > 0 {
-			own.goBefore(passedOn)
-			own.passedOn = replaced
-			r.Queued = func() { _, _ = t.replace(ctx, r, replaced) } // after a failure, the client asks again
+			r.Queued = t.passOn(ctx, r, own, replaced)
 			return t.line(ctx, r, own)
 		}
 		lease, undecided, err := t.makeWay(ctx, r, own, &conflicts)

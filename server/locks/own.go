@@ -47,6 +47,19 @@ func (r Request) passedOn(claims []storedLease) (replaced []storedLease) {
 	return replaced
 }
 
+// passOn prepares a request to take over its holder's leases before all waiters. It returns a function that ends them, for the time when the
+// request has joined the queue.
+func (t *Table) passOn(ctx context.Context, r Request, own *ticket, replaced []storedLease) (queued func()) {
+	own.goBefore(passedOn)
+	own.passedOn = replaced
+	return func() {
+		_, _ = t.replace(ctx, r, replaced) // after a failure, the client asks again
+		if r.Queued != nil {
+			r.Queued()
+		}
+	}
+}
+
 // left returns an error that names the conflicting leases that a gone tab of the holder left.
 func (r Request) left(claims []storedLease) error {
 	var e LeftError
