@@ -152,7 +152,7 @@ export class PageSnapshots {
   saved(number: number, generation: string): void {
     const snapshot = [...this.given, this.#fixed].find((one) => one?.number === number);
     this.given = this.given.filter((one) => one.number > number);
-    if (snapshot) this.#savedMarks = Math.max(this.#savedMarks, snapshot.marks);
+    this.#savedMarks = Math.max(this.#savedMarks, snapshot?.marks ?? 0);
     this.baseText = snapshot?.text;
     this.base = generation;
   }
@@ -169,7 +169,7 @@ export class PageSnapshots {
 
   /** From now on the page shows another text. */
   replaced(base: string, text: Content | undefined): void {
-    for (const one of this.#pins) one.left = one.marks > this.#savedMarks;
+    this.#pins.forEach((one) => { one.left = one.marks > this.#savedMarks; });
     this.draft = uuid();
     this.base = base;
     this.baseText = text;
