@@ -192,7 +192,7 @@ func testAskAround(h *harness) {
 	require.Nil(h, h.send(h.a, of("GET", 0)).Paths, "it is the lock of the document itself")
 }
 
-// A client asks for a document, and two others hold documents below it. Both hear the question. When one refuses, the question to the other ends.
+// A client asks for a document, and two others hold documents below it. Both receive the question. When one refuses, the question to the other ends.
 func testAskSeveral(h *harness) {
 	at := func(r remote.Request, name string) remote.Request {
 		r.Path = strings.Replace(r.Path, "/"+Document+"/", "/"+Document+"~."+name+"/", 1)
@@ -200,7 +200,7 @@ func testAskSeveral(h *harness) {
 	}
 	x, y := h.granted(h.a, places("x")), h.granted(h.b, places("y"))
 	after := "/api/documents/" + Document + "/events?after=" + strconv.FormatInt(y.Token, 10)
-	atX, atY := h.hearsAt(h.a, at(remote.Request{Path: after}, "x")), h.hearsAt(h.b, at(remote.Request{Path: after}, "y"))
+	atX, atY := h.noticesAt(h.a, at(remote.Request{Path: after}, "x")), h.noticesAt(h.b, at(remote.Request{Path: after}, "y"))
 	for i, how := range []string{"refuse", "accept"} {
 		asked := h.begin(h.c, asking("t"+strconv.Itoa(i), 10*time.Second), 1)
 		toX, toY := h.next(atX), h.next(atY)
