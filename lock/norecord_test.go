@@ -106,3 +106,45 @@ func TestHolderBesideAnOldRecordKeepsItsLockWithinItsTTL(t *testing.T) {
 		require.NoError(t, got.lease.Release(t.Context()))
 	})
 }
+
+// A waiter arrives while the holder beside the old record is busy for a few seconds.
+func TestBusyHolderBesideAnOldRecordKeepsItsLockFromANewWaiter(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		air, busy := locktest.NewNetwork(), new(atomic.Bool)
+		holder, lease := w.besideAnOldRecord(busyChannel{air.Join(), busy})
+		w.sleep(8 * time.Second)
+		busy.Store(true)
+		waiting := w.withFallback("waiter", air.Join()).begin(t.Context(), patient)
+		w.sleep(4 * time.Second)
+		busy.Store(false)
+		w.sleep(time.Minute)
+		require.NoError(t, lease.Err())
+		holder.release(lease)
+		got := <-waiting
+		require.NoError(t, got.err)
+		require.NoError(t, got.lease.Release(t.Context()))
+	})
+}
+
+// A waiter for the project arrives while the holder of a place in it is busy for a few seconds, beside the record of an earlier holder of the
+// project. The holder of a place has no record.
+func TestBusyHolderOfAPlaceBesideAnOldRecordKeepsItsLock(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		gone, _ := w.frozen(time.Second)
+		require.NoError(t, gone.Release(t.Context()))
+		air, busy := locktest.NewNetwork(), new(atomic.Bool)
+		holder := w.withFallback("holder", busyChannel{air.Join(), busy})
+		place := holder.acquire(lock.AcquireOptions{Path: []string{"u1"}})
+		w.sleep(8 * time.Second)
+		busy.Store(true)
+		waiting := w.withFallback("waiter", air.Join()).begin(t.Context(), patient)
+		w.sleep(4 * time.Second)
+		busy.Store(false)
+		w.sleep(time.Minute)
+		require.NoError(t, place.Err())
+		holder.release(place)
+		got := <-waiting
+		require.NoError(t, got.err)
+		require.NoError(t, got.lease.Release(t.Context()))
+	})
+}
