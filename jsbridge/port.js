@@ -371,7 +371,7 @@ async function read(response) {
   const { holder_name = "", is_my_lock, is_mine = is_my_lock } = holders?.[0] ?? one;
   return {
     ...reply, error: `${error}`, message: `${message}`, reason: `${reason}`, token: Number(token), etag: `${etag}`, lease: `${lease_id}`, slot: Number(slot),
-    ticket: `${ticket}`, tokens, paths,
+    ticket: `${ticket}`, tokens, paths, holders,
     holderName: `${holder_name}`, mine: is_mine === true,
     lockedAt: instant(locked_at), expiresAt: instant(expires_at), savedAt: instant(saved_at),
   };

@@ -89,6 +89,11 @@ func readReply(v safejs.Value) (remote.Reply, error) {
 		Lease: text("lease"), Slot: int(number("slot")), HolderName: text("holderName"), Mine: own, ETag: text("etag"),
 		Save: remote.ParseSave(text("save")), Reason: text("reason"), Ticket: text("ticket"), Tokens: tokens, Paths: decodePaths(v),
 	}
+	each(v, "holders", func(one safejs.Value) {
+		mine, _ := one.Get("is_mine")
+		own, _ := mine.Truthy()
+		reply.Holders = append(reply.Holders, remote.Held{Paths: decodePaths(one), HolderName: Property(one, "holder_name"), Mine: own})
+	})
 	if body, err := v.Get("body"); err == nil && !body.IsUndefined() {
 		reply.Body, err = Bytes(body)
 		errs = append(errs, err)

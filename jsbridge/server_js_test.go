@@ -54,10 +54,11 @@ func TestServerReads(t *testing.T) {
 	assert.Equal(t, remote.Reply{Status: 409, RetryAfter: 3 * time.Second, Token: 1795223524605, HolderName: "Ann", Mine: true, Paths: [][]string{{"documents", "plan", "a/b"}}, ETag: `"x"`,
 		LockedAt: at.Local(), ExpiresAt: at.Add(30 * time.Second).Local(), SavedAt: at.Add(750 * time.Millisecond).Local()}, reply)
 
-	answering(t, `async () => Response.json({ lease_id: "x.y", slot: 2, ticket: "t", tokens: [1795223524605, 7], holders: [{ holder_name: "Ben", is_mine: true }, { holder_name: "Cat" }] }, { status: 408 })`)
+	answering(t, `async () => Response.json({ lease_id: "x.y", slot: 2, ticket: "t", tokens: [1795223524605, 7], holders: [{ holder_name: "Ben", is_mine: true, paths: [["documents", "plan"]] }, { holder_name: "Cat" }] }, { status: 408 })`)
 	reply, err = server.Send(t.Context(), remote.Request{Method: "POST"})
 	require.NoError(t, err)
-	assert.Equal(t, remote.Reply{Status: 408, Lease: "x.y", Slot: 2, HolderName: "Ben", Mine: true, Ticket: "t", Tokens: []int64{1795223524605, 7}}, reply)
+	assert.Equal(t, remote.Reply{Status: 408, Lease: "x.y", Slot: 2, HolderName: "Ben", Mine: true, Ticket: "t", Tokens: []int64{1795223524605, 7},
+		Holders: []remote.Held{{Paths: [][]string{{"documents", "plan"}}, HolderName: "Ben", Mine: true}, {HolderName: "Cat"}}}, reply)
 
 	answering(t, `async () => new Response(new Uint8Array([1, 0, 255]), { headers: { ETag: '"x"', "Holdfast-Token": "7", "Holdfast-Save": "d-1/7", "Holdfast-Saved-At": "2026-11-21T10:00:01.000Z" } })`)
 	reply, err = server.Send(t.Context(), remote.Request{Method: "GET"})

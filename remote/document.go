@@ -154,8 +154,8 @@ func (d *Document) fields() map[string]any {
 	return fields
 }
 
-// Query reports the locks of this machine and, for another machine, the oldest lock there that is in the way of the document, under the
-// name that the server shows. Clients of this machine whose locks that one excludes are the first waiters. So are all that hold local locks
+// Query reports the locks of this machine and, for other machines, the locks there that are in the way of the document, under the
+// names that the server shows. Clients of this machine whose locks one of those excludes are the first waiters. So are all that hold local locks
 // while the server knows of no lock or does not answer: they may wait for it, and the Manager asks the living holders themselves.
 func (d *Document) Query(ctx context.Context) (lock.Snapshot, error) {
 	snapshot, err := d.Local().Query(ctx)
@@ -163,12 +163,12 @@ func (d *Document) Query(ctx context.Context) (lock.Snapshot, error) {
 		return snapshot, err
 	}
 	reply, failed := d.send(ctx, Request{Method: "GET", Path: d.path + "/lock"})
-	if failed == nil && reply.Mine {
-		return snapshot, nil
-	}
 	var far, here, waits []lock.Info
 	if failed == nil && reply.Token != 0 {
 		far = d.far(reply)
+	}
+	if failed == nil && reply.Mine && far == nil {
+		return snapshot, nil
 	}
 	for _, i := range snapshot.Held {
 		if far == nil || slices.ContainsFunc(far, func(other lock.Info) bool { return excludes(other.Name, i) }) {
@@ -180,14 +180,23 @@ func (d *Document) Query(ctx context.Context) (lock.Snapshot, error) {
 	return lock.Snapshot{Held: append(far, here...), Pending: append(waits, snapshot.Pending...)}, nil
 }
 
-// far returns what a lock on the server locks: the document, or places below it.
+// far returns what other machines lock on the server: the document, or places below it.
 func (d *Document) far(reply Reply) (held []lock.Info) {
-	paths := reply.Paths
-	if paths == nil {
-		paths = [][]string{nil}
+	all := reply.Holders
+	if all == nil {
+		all = []Held{{reply.Paths, reply.HolderName, reply.Mine}}
 	}
-	for _, p := range paths {
-		held = append(held, lock.Info{Name: lock.Name(d.resource, p[min(2, len(p)):]), Mode: lock.Exclusive, ClientID: reply.HolderName})
+	for _, one := range all {
+		if one.Mine {
+			continue
+		}
+		paths := one.Paths
+		if paths == nil {
+			paths = [][]string{nil}
+		}
+		for _, p := range paths {
+			held = append(held, lock.Info{Name: lock.Name(d.resource, p[min(2, len(p)):]), Mode: lock.Exclusive, ClientID: one.HolderName})
+		}
 	}
 	return held
 }

@@ -307,5 +307,10 @@ func (b *browser) show(whole, l *leased) remote.Reply {
 	if !l.same(whole) {
 		reply.Paths = l.paths
 	}
+	if in := b.net.blockers(whole); len(in) > 1 {
+		for _, one := range in {
+			reply.Holders = append(reply.Holders, remote.Held{Paths: one.paths, HolderName: "tab " + one.session, Mine: one.session == b.owner()})
+		}
+	}
 	return reply
 }

@@ -52,3 +52,23 @@ func TestEditorOfAnotherDocumentElsewhereIsInNobodysWay(t *testing.T) {
 		assert.False(t, far.State().ReadOnly)
 	})
 }
+
+// Pages on two other machines edit a document beside and one below that of this page. The one below keeps this page from editing, although the
+// other one began before, and although a tab of this browser edits another document.
+func TestEditorBelowElsewhereIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		h, network := n.home("B"), locktest.NewNetwork()
+		own := h.answering(t, network, "own", "third")
+		n.home("A").answering(t, locktest.NewNetwork(), "first", "other")
+		n.home("C").answering(t, locktest.NewNetwork(), "below", "book", "1/2 %")
+		pages := map[string]*writer{"around": h.answering(t, network, "around", "book"), "same": h.answering(t, network, "same", "book", "1/2 %")}
+		sleep(time.Second)
+		require.False(t, own.State().ReadOnly)
+		for name, w := range pages {
+			require.True(t, w.State().ReadOnly, name)
+			require.NotNil(t, w.State().Holder, name)
+			assert.Equal(t, "tab C", w.State().Holder.OwnerID, name)
+		}
+	})
+}

@@ -67,9 +67,17 @@ type Reply struct {
 	Slot       int
 	Mine       bool   // the lock belongs to this session, or the first blocking lock does
 	HolderName string // of that lock
+	Holders    []Held // all locks that are in the way, if there are several
 	ETag       string
 	Save       Save   // of a content, without the order
 	Body       []byte // of a content
+}
+
+// Held is a lock in a reply.
+type Held struct {
+	Paths      [][]string
+	HolderName string
+	Mine       bool // it belongs to this session
 }
 
 // Statuses of HTTP (RFC 9110, section 15) with a special meaning here.

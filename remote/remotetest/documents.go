@@ -199,6 +199,13 @@ func testAskSeveral(h *harness) {
 		return r
 	}
 	x, y := h.granted(h.a, places("x")), h.granted(h.b, places("y"))
+	shown := h.send(h.a, of("GET", 0))
+	require.True(h, shown.Mine)
+	require.Len(h, shown.Holders, 2, "all locks in the way are shown")
+	for i, name := range []string{"x", "y"} {
+		require.Equal(h, [][]string{{"documents", Document, name}}, shown.Holders[i].Paths)
+		require.Equal(h, name == "x", shown.Holders[i].Mine)
+	}
 	after := "/api/documents/" + Document + "/events?after=" + strconv.FormatInt(y.Token, 10)
 	atX, atY := h.noticesAt(h.a, at(remote.Request{Path: after}, "x")), h.noticesAt(h.b, at(remote.Request{Path: after}, "y"))
 	for i, how := range []string{"refuse", "accept"} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -163,7 +164,11 @@ func (a *API) unlockDocument(w http.ResponseWriter, r *http.Request, s sessions.
 }
 
 func (a *API) showDocument(w http.ResponseWriter, r *http.Request, s sessions.Session, id string) error {
-	lease, revision, err := a.Locks.At(r.Context(), locks.Document(id))
+	list, revision, err := a.Locks.Blocking(r.Context(), locks.Document(id))
+	var lease locks.Lease
+	if len(list) > 0 {
+		lease = list[0]
+	}
 	if err == nil && lease.Token != 0 && len(a.readable(s, lease.Paths)) == 0 {
 		lease, err = a.readableLock(r.Context(), s, locks.Document(id))
 	}
@@ -179,6 +184,10 @@ func (a *API) showDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 	reply := documentLock{noLock: noLock{true}, publicLease: public(lease), IsMyLock: s.Owns(lease.Holder.ID), Token: lease.Token}
 	if !lease.Records(locks.Document(id)) {
 		reply.Paths, reply.Mode = a.readable(s, lease.Paths), lease.Mode
+	}
+	if len(list) > 1 {
+		hidden := func(l locks.Lease) bool { return len(a.readable(s, l.Paths)) == 0 }
+		reply.Holders = a.holders(slices.DeleteFunc(list, hidden), s)
 	}
 	writeJSON(w, http.StatusOK, reply)
 	return nil

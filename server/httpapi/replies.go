@@ -82,7 +82,7 @@ type noLock struct {
 	IsLocked bool `json:"is_locked"`
 }
 
-// documentLock describes a document's lock. Paths and Mode are set for another lock that is in the way.
+// documentLock describes a document's lock. Paths and Mode are set for another lock that is in the way, and Holders if there are several.
 type documentLock struct {
 	noLock
 	publicLease
@@ -90,6 +90,7 @@ type documentLock struct {
 	Token    int64        `json:"token"`
 	Paths    []locks.Path `json:"paths,omitempty"`
 	Mode     locks.Mode   `json:"mode,omitempty"`
+	Holders  []leaseReply `json:"holders,omitempty"`
 }
 
 // alreadyLocked refuses a document's lock, with the holder if there is one.

@@ -15,19 +15,18 @@ import (
 
 // replyBody has the fields of all replies in JSON that [remote.Reply] has.
 type replyBody struct {
-	Error     string     `json:"error"`
-	Paths     [][]string `json:"paths"`
-	Message   string     `json:"message"`
-	Reason    string     `json:"reason"`
-	Token     int64      `json:"token"`
-	LockedAt  instant    `json:"locked_at"`
-	ExpiresAt instant    `json:"expires_at"`
-	SavedAt   instant    `json:"saved_at"`
-	ETag      string     `json:"etag"`
-	LeaseID   string     `json:"lease_id"`
-	Slot      int        `json:"slot"`
-	Ticket    string     `json:"ticket"`
-	Tokens    []int64    `json:"tokens"`
+	Error     string  `json:"error"`
+	Message   string  `json:"message"`
+	Reason    string  `json:"reason"`
+	Token     int64   `json:"token"`
+	LockedAt  instant `json:"locked_at"`
+	ExpiresAt instant `json:"expires_at"`
+	SavedAt   instant `json:"saved_at"`
+	ETag      string  `json:"etag"`
+	LeaseID   string  `json:"lease_id"`
+	Slot      int     `json:"slot"`
+	Ticket    string  `json:"ticket"`
+	Tokens    []int64 `json:"tokens"`
 	holder
 	Holders []holder `json:"holders"`
 }
@@ -37,6 +36,8 @@ type holder struct {
 	HolderName string `json:"holder_name"`
 	IsMyLock   bool   `json:"is_my_lock"` // of a document
 	IsMine     bool   `json:"is_mine"`    // in a list
+
+	Paths [][]string `json:"paths"`
 }
 
 // notice has the fields of a [remote.Notice].
@@ -106,6 +107,9 @@ func ReadReply(response *http.Response) (remote.Reply, error) {
 	reply.Error, reply.Message, reply.Reason, reply.Token, reply.ETag = b.Error, b.Message, b.Reason, b.Token, b.ETag
 	reply.Lease, reply.Slot, reply.HolderName, reply.Mine = b.LeaseID, b.Slot, first.HolderName, first.IsMine || first.IsMyLock
 	reply.Ticket, reply.Tokens, reply.Paths = b.Ticket, b.Tokens, b.Paths
+	for _, one := range b.Holders {
+		reply.Holders = append(reply.Holders, remote.Held{Paths: one.Paths, HolderName: one.HolderName, Mine: one.IsMine})
+	}
 	reply.LockedAt, reply.ExpiresAt, reply.SavedAt = b.LockedAt.Time, b.ExpiresAt.Time, b.SavedAt.Time
 	return reply, nil
 }
