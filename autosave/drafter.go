@@ -108,11 +108,9 @@ func (dr *drafter) refreshDrafts() {
 		return
 	}
 	dr.work.Go(func() {
-		ctx, stop := context.WithTimeout(dr.life, answerLimit)
+		ctx, stop := context.WithTimeout(dr.life, 2*answerLimit)
 		defer stop()
-		all, _ := dr.config.list(ctx)
-		dr.do(func() { dr.savedElsewhere(all) })
-		_, _ = dr.waitingDrafts(ctx) // a user who asks for them gets the error
+		_, _ = dr.listWaiting(ctx, true) // a user who asks for the drafts gets the error
 	})
 }
 
@@ -184,40 +182,57 @@ func (dr *drafter) waitingDrafts(ctx context.Context) ([]Draft, error) {
 	if err != nil {
 		return nil, err
 	}
+	return dr.listWaiting(ctx, false)
+}
+
+// listWaiting lists the drafts, and lists them again if this page has learned something about them meanwhile. With refresh, it also looks for
+// drafts that another page has saved. Then it answers nothing if the history cannot be listed.
+func (dr *drafter) listWaiting(ctx context.Context, refresh bool) ([]Draft, error) {
 	for round := 1; ; round++ {
 		var revision int64
 		dr.do(func() { revision = dr.drafts.revision })
-		listed, err := dr.listDrafts(ctx)
-		if err != nil {
-			return nil, err
-		}
+		listed, all, err := dr.listDrafts(ctx, refresh)
 		current := true
 		dr.do(func() {
-			if current = revision == dr.drafts.revision || round == reloads; current {
+			current = revision == dr.drafts.revision || round == reloads
+			if refresh {
+				dr.savedElsewhere(all)
+			}
+			if current && err == nil {
 				listed = dr.recordWaiting(listed)
 			}
 		})
-		if current {
-			return listed, nil
+		if current || err != nil {
+			return listed, err
 		}
 	}
 }
 
-// listDrafts returns the drafts that no generation contains.
-func (dr *drafter) listDrafts(ctx context.Context) ([]Draft, error) {
-	listed, err := listFrom(ctx, dr.config.Drafts)
-	if err != nil {
-		return nil, asError(err, CodeReadFailed, "the drafts of this document could not be listed")
+// listDrafts returns the drafts that no generation contains, and the generations, which it lists only once: both are of one time. The
+// generations are listed after the drafts, because an editor saves a draft before it removes it. With refresh, listDrafts lists them in any
+// case, and fails if it cannot.
+func (dr *drafter) listDrafts(ctx context.Context, refresh bool) (listed []Draft, all []Generation, err error) {
+	limit := callLimit
+	if refresh { // the history must be listed too
+		limit = answerLimit
 	}
-	if len(listed) > 0 {
+	limited, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	if listed, err = listFrom(limited, dr.config.Drafts); err != nil {
+		err = asError(err, CodeReadFailed, "the drafts of this document could not be listed")
+	}
+	if refresh || len(listed) > 0 {
 		limited, stop := context.WithTimeout(ctx, answerLimit)
 		defer stop()
-		all, _ := dr.config.list(limited) // if this fails, a draft that is saved already is offered once more
-		listed = without(listed, func(d Draft) bool {
-			return slices.ContainsFunc(all, func(g Generation) bool { return g.contains(d) })
-		})
+		var unlisted error
+		if all, unlisted = dr.config.list(limited); refresh { // otherwise, a draft that is saved already is offered once more
+			err = cmp.Or(err, unlisted)
+		}
 	}
-	return listed, nil
+	listed = without(listed, func(d Draft) bool {
+		return slices.ContainsFunc(all, func(g Generation) bool { return g.contains(d) })
+	})
+	return listed, all, err
 }
 
 // recordWaiting records the listed drafts, and returns the drafts that wait for a decision.
