@@ -21,7 +21,7 @@ import { bounded } from "./savewriter.js";
 /** @typedef {string | Uint8Array} Content text is stored as UTF-8 */
 /** @typedef {{ draft: string, number: number, base: string, at: number, cause?: string }} Entry a snapshot of a page */
 /** @typedef {{ folder: string, ownerId: string, ownerName: string }} Bound */
-/** @typedef {{ bound: Promise<Bound>, bind: (to: Bound) => void, turn: Promise<unknown>, draft: string, seen: number, sealed?: { draft: string, number: number }, changed?: string | undefined, file?: DraftFile | undefined, dir?: Drafts, timer?: ReturnType<typeof setTimeout> }} Page */
+/** @typedef {{ bound: Promise<Bound>, bind: (to: Bound) => void, turn: Promise<unknown>, draft: string, seen: number, sealed?: { draft: string, number: number }, saved?: { draft: string, number: number, at: number }, changed?: string | undefined, file?: DraftFile | undefined, dir?: Drafts, timer?: ReturnType<typeof setTimeout> }} Page */
 /** @typedef {Header & { id: string }} Found */
 /** @typedef {"done" | "busy" | "unreadable" | "failed"} Merged */
 
@@ -153,7 +153,8 @@ export class Journals {
   async seal(id, entry, content, given = entry.number) {
     await this.#write(id, entry, content);
     return this.#inTurn(id, async (page) => {
-      if (given < entry.number) page.changed = entry.draft;
+      const { saved } = page; // a snapshot that was taken before its page knew of a save has an older base than that
+      if (given < entry.number || (saved?.draft === entry.draft && saved.number < entry.number && entry.at <= saved.at)) page.changed = entry.draft;
       const file = await this.#file(page, entry.draft);
       if (page.changed !== entry.draft && page.dir && await unchanged(page.dir, file)) await empty(file, file.number);
       const found = file.header && { ...file.header, id: entry.draft };
@@ -166,10 +167,11 @@ export class Journals {
 
   /**
    * Empties a draft up to a number, because a commit contains it.
-   * @param {number} id @param {string} draft @param {number} number
+   * @param {number} id @param {string} draft @param {number} number @param {number} [at]
    */
-  saved(id, draft, number) {
+  saved(id, draft, number, at = Date.now()) {
     return this.#inTurn(id, async (page) => {
+      page.saved = { draft, number, at };
       if (page.draft !== draft) return;
       if (page.file) {
         await empty(page.file, number);
