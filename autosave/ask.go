@@ -99,14 +99,16 @@ func (r *asker) run(ctx context.Context) error {
 	return err
 }
 
-// start asks the page that edits. A page that releases its lock or hands it over waits until that has ended, and asks then. start returns the
-// verdict to wait for. It returns nil if there is nothing to wait for: after an error, or if this page edits.
+// start asks the page that edits. A page that releases its lock or hands it over waits until that has ended, and asks then. A page that has just
+// lost the lock gets autosave:readonly first. start returns the verdict to wait for. It returns nil if there is nothing to wait for: after an error, or if this page edits.
 func (r *asker) start(ctx context.Context) (verdict chan struct{}, err error) {
 	var at role
 	begin := func() {
 		at, verdict = r.role, r.verdict
 		switch {
 		case at == editing, at == suspended, at == leaving:
+		case r.preparingReadonly:
+			at = leaving
 		case r.asking != nil:
 			at = ended
 		default:
