@@ -90,22 +90,24 @@ func (wr *writer) loadable(r *restore) bool {
 	return slices.Contains(wr.saves.restores, r) && (r.draft == nil || wr.role == editing)
 }
 
-// restored ends a restore whose content was committed, if the page may load it. Otherwise the page's text is saved
-// again. It reports whether the page must be given the content, which the caller of the restore does not get.
+// restored ends a restore whose content was committed, if the page may load it. Otherwise the page keeps its text, which is saved again: callers
+// of FlushNow wait for that. It reports whether the page must be given the content, which the caller of the restore does not get.
 func (wr *writer) restored(w *write) (give bool) {
-	r := w.restore
-	switch {
-	case !wr.loadable(r):
-		wr.changes.keep(w.since)
-		wr.saves.answerRestore(r, wr.refusal())
-	case !wr.changes.dirty():
+	r, loadable := w.restore, wr.loadable(w.restore)
+	if loadable && !wr.changes.dirty() {
 		wr.saves.answerRestore(r, nil)
 		wr.drafts.replaced()
 		if give = r.draft != nil; give {
 			wr.saves.refuseRestores(errDecideAgain)
 		}
-	case wr.role != editing:
+		return give
+	}
+	wr.saves.postpone(w)
+	if !loadable {
+		wr.changes.keep(w.since)
+	}
+	if !loadable || wr.role != editing {
 		wr.saves.answerRestore(r, wr.refusal())
 	}
-	return give
+	return false
 }

@@ -67,6 +67,15 @@ func (s *saves) answerWaiters(w *write, o outcome) {
 	s.waiters = rest
 }
 
+// postpone makes the callers that waited for this write wait for the next one.
+func (s *saves) postpone(w *write) {
+	for i := range s.waiters {
+		if waits := &s.waiters[i]; waits.epoch <= w.epoch {
+			waits.epoch, s.urgent = w.epoch+1, true
+		}
+	}
+}
+
 // refuseAll answers all callers that wait for a save or restore.
 func (s *saves) refuseAll(err error) {
 	for _, waits := range s.waiters {
