@@ -61,8 +61,10 @@ func figures(own *prometheus.Registry, store *kv.Store) prometheus.Gatherer {
 }
 
 // etcdFigures returns the metrics of the etcd in this process, which has no other registry than that of the process. That
-// registry also has metrics that the server's own has, and those of libraries.
+// registry also has metrics that the server's own has, and those of libraries. etcd says of its etcd_debugging_ metrics that they may change at any time.
 func etcdFigures() ([]*dto.MetricFamily, error) {
 	all, err := prometheus.DefaultGatherer.Gather()
-	return slices.DeleteFunc(all, func(f *dto.MetricFamily) bool { return !strings.HasPrefix(f.GetName(), "etcd_") }), err
+	return slices.DeleteFunc(all, func(f *dto.MetricFamily) bool {
+		return !strings.HasPrefix(f.GetName(), "etcd_") || strings.HasPrefix(f.GetName(), "etcd_debugging_")
+	}), err
 }

@@ -123,7 +123,7 @@ var faults = map[string]struct {
 			return s.Commit(ctx, c)
 		}
 		return g, err
-	}}, "emptied_storage_is_told_and_filled_anew"},
+	}}, "an_emptied_storage_is_reported_and_filled_again"},
 	"pins under any token": {faulty{pin: func(ctx context.Context, s store, token int64, id, name string) (autosave.Generation, error) {
 		token = max(token, highest.Load())
 		highest.Store(token)
@@ -150,7 +150,7 @@ var faults = map[string]struct {
 	"tells no phases": {faulty{commit: func(ctx context.Context, s store, c autosave.Commit) (autosave.Generation, error) {
 		c.Progress = nil
 		return s.Commit(ctx, c)
-	}}, "phases_are_told_in_order"},
+	}}, "phases_are_reported_in_order"},
 	"takes text for bytes": {faulty{commit: func(ctx context.Context, s store, c autosave.Commit) (autosave.Generation, error) {
 		bytes, _ := c.Content.Bytes()
 		c.Content = autosave.Bytes(strings.ToValidUTF8(string(bytes), "?"))
