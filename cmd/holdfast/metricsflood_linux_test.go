@@ -46,7 +46,7 @@ func TestSlowReadersOfMetricsUseLittleMemory(t *testing.T) {
 	defer refused.Body.Close()
 	assert.Equal(t, http.StatusTooManyRequests, refused.StatusCode)
 	t.Logf("the metrics are %d bytes; memory %d kB before, %d kB after", len(text), before, after)
-	assert.Less(t, after, before+40_000)
+	assert.Less(t, after, before+80_000) // 110,000 more without a limit, and 600,000 under the race detector
 	p.stop(t)
 }
 
