@@ -63,7 +63,6 @@ func (h *heldLease) claim(ctx context.Context, stolen bool, since Instant) (toke
 		token, err = bounded(ctx, h.lease.TTL, claim)
 	}
 	if err == nil {
-		h.mark(ctx)
 		h.m.catchUp(ctx, h.target, since, h.within != nil)
 		err = joined(stillGranted(ctx, h.grant, now), h.stillWithin(ctx, now), context.Cause(ctx)) // an end of ctx cuts catchUp short
 	}
@@ -79,7 +78,6 @@ func (h *heldLease) claim(ctx context.Context, stolen bool, since Instant) (toke
 // discard releases the grant of a lease that does not begin. Its record may still be written, until claimed is closed; it
 // would overwrite the record of a successor.
 func (h *heldLease) discard(ctx context.Context, claimed <-chan struct{}) {
-	h.end(errReleased)
 	h.m.tidy(ctx, func() {
 		select {
 		case <-claimed:

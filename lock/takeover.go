@@ -35,7 +35,6 @@ type suspect struct {
 	since      time.Duration // from then on
 	answered   time.Duration // when it last answered although the record had expired; 0: it never did
 	ttl        time.Duration // of the lease that it named in that answer; 0: not known
-	unwritten  time.Duration // the TTL of the holder's lease if that has no record: see [heldLease.mark]; 0: it has one
 }
 
 // read stores the record that a waiter has just read.
@@ -106,17 +105,15 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 	begun := a.m.config.Clock.Now()
 	record, there, err := a.read(ctx, t, s.unreadable)
 	now := a.m.config.Clock.Now()
-	held := a.holders(ctx, t)
-	holders := held.clients
+	holders := a.holders(ctx, t)
 	if len(holders) == 0 || !among(holders, s.holders) {
 		*s = suspect{}
 	}
-	s.holders, s.unwritten = holders, held.unwritten
-	there = there && !held.outlive(record)
+	s.holders = holders
 	switch {
 	case err == nil:
 		s.read(record, now)
-		s.unreadable, s.silent = false, s.silent && (!there || s.unwritten > 0)
+		s.unreadable, s.silent = false, s.silent && !there
 	case errors.Is(err, ErrUnsupported), errors.Is(err, ErrFallbackConflict), t.backend.Local != nil:
 		s.unreadable = false // no records here, or those of a newer version, or the holder waits for a server
 	case !s.unreadable:
@@ -124,10 +121,8 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 	}
 	left := s.left(now)
 	switch {
-	case len(holders) > 0 && s.unwritten > 0 && !s.unreadable:
-		return a.unrecorded(ctx, t.key, s, now)
 	case len(holders) > 0 && t.backend.Local != nil && !s.unreadable && !there:
-		return a.unrecorded(ctx, t.resource, s, now)
+		return a.unrecorded(ctx, t, s, now)
 	case len(holders) == 0, !s.unreadable && !there:
 		return false, lookAgain
 	case s.unreadable: // the holder is asked meanwhile: a living one may be slow
@@ -145,10 +140,10 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 	return false, min(left, lookAgain)
 }
 
-// unrecorded reports whether a client without a record is frozen: it waits for a server, or could write none. It has not
+// unrecorded reports whether a client that waits for a server, and therefore has no record yet, is frozen: it has not
 // answered for as long as its record would be valid.
-func (a *acquisition) unrecorded(ctx context.Context, resource string, s *suspect, now Instant) (frozen bool, again time.Duration) {
-	if _, ok := a.m.answers(ctx, resource, ""); ok {
+func (a *acquisition) unrecorded(ctx context.Context, t *target, s *suspect, now Instant) (frozen bool, again time.Duration) {
+	if _, ok := a.m.answers(ctx, t.resource, ""); ok {
 		s.silent = false
 		return false, lookAgain
 	}
@@ -161,9 +156,6 @@ func (a *acquisition) unrecorded(ctx context.Context, resource string, s *suspec
 
 // patience is how long a record that cannot be read counts as valid: it may have been renewed just before.
 func (s *suspect) patience() time.Duration {
-	if s.unwritten > 0 {
-		return s.unwritten + expiryGrace
-	}
 	return s.record.validity() + expiryGrace
 }
 
@@ -243,46 +235,30 @@ func (a *acquisition) foundFrozen(ctx context.Context, t *target, s suspect) boo
 func (a *acquisition) stillFrozen(ctx context.Context, t *target, s suspect) bool {
 	record, there, err := a.read(ctx, t, s.unreadable)
 	switch {
-	case s.silent && (err != nil || there && s.unwritten == 0),
+	case s.silent && (err != nil || there),
 		!s.silent && err == nil && (!there || s.unreadable || !record.same(s.record) || s.left(a.m.config.Clock.Now()) > 0):
 		return false
 	}
 	if _, lives := a.m.answers(ctx, t.key, s.record.LeaseID); lives {
 		return false
 	}
-	holders := a.holders(ctx, t).clients
+	holders := a.holders(ctx, t)
 	return len(holders) > 0 && among(holders, s.holders)
 }
 
-// presentHolders are the clients that have the lock, as the Locker shows them.
-type presentHolders struct {
-	clients   []string
-	shared    bool          // they do not exclude each other
-	unwritten time.Duration // see [suspect]
-}
-
-// outlive reports whether the record is that of a client that is gone: it excludes others, and these holders do not. They have places of the
-// project, which have no record.
-func (p presentHolders) outlive(r Record) bool { return p.shared && r.Mode == Exclusive }
-
-// holders returns the clients that have the lock; none if that cannot be known.
-func (a *acquisition) holders(ctx context.Context, t *target) (p presentHolders) {
+// holders names the clients that have the lock; none if that cannot be known.
+func (a *acquisition) holders(ctx context.Context, t *target) (clients []string) {
 	l := t.backend.beneath()
 	snapshot, err := bounded(ctx, answerLimit, l.Locker.Query)
 	if err != nil {
-		return p
+		return nil
 	}
 	for _, held := range snapshot.Held {
 		if held.Name == l.Name() {
-			p.clients, p.shared = append(p.clients, held.ClientID), held.Mode == Shared
+			clients = append(clients, held.ClientID)
 		}
 	}
-	for _, held := range snapshot.Held {
-		if ttl, ok := unwritten(l.Name(), held.Name); ok && slices.Contains(p.clients, held.ClientID) {
-			p.unwritten = ttl
-		}
-	}
-	return p
+	return clients
 }
 
 // among reports whether all are among the others.

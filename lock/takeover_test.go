@@ -19,7 +19,7 @@ func (w *world) frozen(expires time.Duration) (lock.Grant, lock.Record) {
 	w.Helper()
 	grant, err := w.space.Client("frozen").Request(w.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}})
 	require.NoError(w, err)
-	record := lock.Record{Resource: "project", LeaseID: "of the frozen", OwnerID: "frozen", Mode: lock.Exclusive, AcquiredAt: w.start, ExpiresAt: w.start.Add(expires), TTL: expires}
+	record := lock.Record{Resource: "project", LeaseID: "of the frozen", OwnerID: "frozen", AcquiredAt: w.start, ExpiresAt: w.start.Add(expires), TTL: expires}
 	record.Token, err = w.records.Claim(w.Context(), record, false)
 	require.NoError(w, err)
 	return grant, record
