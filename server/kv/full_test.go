@@ -34,12 +34,19 @@ func small(t *testing.T, mib int) string {
 // space that the store frees when it notices.
 func fill(t *testing.T, path string, but int64) {
 	t.Helper()
-	var disk syscall.Statfs_t
-	require.NoError(t, syscall.Statfs(filepath.Dir(path), &disk))
+	free := free(t, filepath.Dir(path))
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	require.NoError(t, err)
-	require.NoError(t, syscall.Fallocate(int(file.Fd()), 0, 0, int64(disk.Bavail)*disk.Bsize-but))
+	require.NoError(t, syscall.Fallocate(int(file.Fd()), 0, 0, free-but))
 	require.NoError(t, file.Close())
+}
+
+// free returns the free bytes of the disk of a folder.
+func free(t *testing.T, dir string) int64 {
+	t.Helper()
+	var disk syscall.Statfs_t
+	require.NoError(t, syscall.Statfs(dir, &disk))
+	return int64(disk.Bavail) * disk.Bsize
 }
 
 // blocks returns how much space a file takes on its disk.
@@ -56,11 +63,9 @@ func tidied(t *testing.T, s *kv.Store, dir string, segment int64) bool {
 	t.Helper()
 	_, err := s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("small", nil)}})
 	require.NoError(t, err)
-	var disk syscall.Statfs_t
-	require.NoError(t, syscall.Statfs(dir, &disk))
 	next, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.tmp"))
 	require.NoError(t, err)
-	if len(next) != 1 || int64(disk.Bavail)*disk.Bsize < segment+segment/8 {
+	if len(next) != 1 || free(t, dir) < segment+segment/8 {
 		return false
 	}
 	info, err := os.Stat(next[0])
