@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -136,6 +137,9 @@ func TestClockSetForward(t *testing.T) {
 				other.MustEval("await result; await lease.release()", nil)
 
 				events := browser.Get[[]event](holder, "events")
+				for ask == "heartbeat" && strings.HasPrefix(events[0].kind(), "renew") { // before the clock was set
+					events = events[1:]
+				}
 				require.Equal(t, []string{"error", "readonly-entered"}, kinds(events))
 				assert.Equal(t, "lease-stale", events[0].code())
 				assert.Equal(t, "lease-stale", browser.Get[string](holder, "lease.signal.reason.code"))
