@@ -136,3 +136,23 @@ func TestRequestIsGrantedAfterOneThatWasGivenUpAtTheBeginning(t *testing.T) {
 		require.Fail(t, "nobody looks at the table for the waiter")
 	}
 }
+
+// Another goroutine finds out that the holder has ended, after the step of a request that does not want to wait. The request gets the lock.
+func TestDeadHolderIsFoundByAnother(t *testing.T) {
+	root := newRoot()
+	c, p := newClient(t, root), startPeer(t, root, safejs.Null())
+	p.tell("request", "x")
+	p.expect("granted")
+	holder := must(c.Query(t.Context())).Held[0].ClientID
+	p.kill()
+	ended(t, c)
+	c.steps.hook = func(step string) {
+		if step == "closed" {
+			c.steps.hook = nil
+			c.steps.liveness.dead[holder] = true
+		}
+	}
+	g, err := try(c, "x")
+	require.NoError(t, err)
+	free(t, g)
+}

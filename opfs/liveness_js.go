@@ -98,6 +98,7 @@ func (l *liveness) investigate(ctx context.Context, look suspects) (news bool) {
 			last, seen := l.probed[client]
 			now := l.options.Clock.Now().Mono
 			known := client == l.alive.id || l.dead[client] || seen && now-last < freshness
+			news = news || l.dead[client] // another search has found it since the step
 			l.turn.give()
 			if known {
 				continue
