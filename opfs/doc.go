@@ -21,6 +21,7 @@
 //     to one opener at a time.
 //   - A client may keep that handle between its steps. It closes the handle as soon as another client asks for it, and
 //     after a tenth of a second without a step (tables.js).
+//   - An operation is answered after the write that contains it, and in the order in which the client began its operations.
 //   - A table is written beside the one before it, never over it. A program that ends at any byte of a write leaves the
 //     old table or the new one.
 //   - A client is in the table only while it keeps its file in .alive open. The browser closes that file when the
@@ -34,6 +35,8 @@
 // FileLocks has the methods of lock.Locker and lock.Records. Each of its parts has one concern and a state of its own:
 //
 //   - steps reads and changes the table, one step at a time. A session is the table during one step.
+//   - line is the order of this client's operations. Operations that wait at the same time are made in one step, so the table is
+//     written once for all of them.
 //   - tableFile is the file: its handle, its last known content, and the compare-and-swap.
 //   - requests are the waiters and grants of this client, liveness is what it knows of the life of the others.
 //   - questions are asked before a settled query.

@@ -68,7 +68,6 @@ func NewFileLocks(root string, options Options) (*FileLocks, error) {
 		steps: steps{
 			options:     &options,
 			requests:    requests{waiters: make(map[string]*waiter), grants: make(map[string]*grant)},
-			order:       make(turn, 1),
 			turn:        oneStep,
 			file:        tableFile{dir: dir, client: name, tables: options.Tables},
 			liveness:    liveness{options: &options, turn: oneStep, alive: alive{dir: dir.Sub(aliveFolder)}, dead: make(map[string]bool), probed: make(map[string]time.Duration)},
@@ -125,6 +124,7 @@ func (c *FileLocks) wait(ctx context.Context, w *waiter) error {
 	if len(w.granted) == 0 {
 		signal(c.maintenance.waits)
 	}
+	w.waits = true
 	select {
 	case <-w.granted:
 	case err := <-w.failed:

@@ -149,6 +149,8 @@ func (s *peerSide) do(words []string) {
 			say("failed", err.Error())
 		}
 		say("released", words[1])
+	case "turn": // releases the second name and requests the others, in one turn
+		s.turn(words[1:])
 	case "claim", "renew":
 		s.record(words[0], words[1], must(time.ParseDuration(words[2])))
 	case "stop at": // hangs at the n-th step of that name
@@ -181,6 +183,13 @@ func (s *peerSide) request(resource string) {
 	s.grants[resource] = g
 	say("granted", resource)
 	go func() { <-g.Lost(); say("lost", resource) }()
+}
+
+// turn says when each operation is answered.
+func (s *peerSide) turn(names []string) {
+	request := func(name string) func() { return func() { s.request(name) } }
+	release := func() { s.do([]string{"release", names[1]}) }
+	inOneTurn(s.locks, request(names[0]), release, request(names[2]))()
 }
 
 // record claims or renews a record.

@@ -21,17 +21,21 @@ type requests struct {
 type waiter struct {
 	granted chan struct{} // capacity 1
 	failed  chan error    // capacity 1
+	holds   bool          // the table says so
+	waits   bool          // for one of the channels
+	left    chan struct{} // closed when it is answered
 }
 
 // begin adds a request whose entry has the id of g.
 func (r *requests) begin(g *grant) *waiter {
-	w := &waiter{granted: make(chan struct{}, 1), failed: make(chan error, 1)}
+	w := &waiter{granted: make(chan struct{}, 1), failed: make(chan error, 1), left: make(chan struct{})}
 	r.waiters[g.id], r.grants[g.id] = w, g
 	return w
 }
 
 // answered ends the waiting of a request.
 func (r *requests) answered(id string) {
+	close(r.waiters[id].left)
 	delete(r.waiters, id)
 }
 
@@ -55,17 +59,16 @@ func (r *requests) concerned(ids []string) bool {
 	return false
 }
 
-// inform reports what a step changed: it grants to the waiters, and ends the grants whose entries were stolen. own are
-// the client's entries after the step.
+// inform notes what a step granted, and ends the grants whose entries were stolen. own are the client's entries after the step.
 func (r *requests) inform(s *session, own []*entry) {
 	for _, e := range own {
 		if w := r.waiters[e.id]; w != nil {
-			select {
-			case <-w.granted: // the step before this one granted it, and another client took it before the answer
-			default:
-			}
-			if e.state == granted {
-				signal(w.granted)
+			w.holds = e.state == granted
+			if !w.holds {
+				select {
+				case <-w.granted: // the step before this one granted it, and another client took it before the answer
+				default:
+				}
 			}
 		}
 	}
@@ -77,6 +80,23 @@ func (r *requests) inform(s *session, own []*entry) {
 		if there := s.t.find(mine.id); there == nil || len(there.wants) < len(mine.wants) {
 			g.lose()
 		}
+	}
+}
+
+// tell lets a waiter go on if it holds its lock, and returns when it has gone on, so that no later one overtakes it.
+func (r *requests) tell(id string) {
+	if w := r.waiters[id]; w != nil && w.holds {
+		signal(w.granted)
+		if w.waits {
+			<-w.left
+		}
+	}
+}
+
+// tellAll lets all waiters go on that hold their lock, in the order of the table.
+func (r *requests) tellAll(own []*entry) {
+	for _, e := range own {
+		r.tell(e.id)
 	}
 }
 

@@ -45,8 +45,16 @@ type session struct {
 	warning  string
 	look     suspects
 
-	optional *entry // wants an answer, not a place in the queue
-	refuse   error  // the answer to optional, if it is a refusal
+	operation *operation // whose change is being made
+	operated  int        // how many changes were made before
+	added     int        // bytes that they have added to the table
+	grants    []granting // in order
+}
+
+// granting is a grant to a request of this client, by its id and the operation that has made it possible, or nil.
+type granting struct {
+	id string
+	by *operation
 }
 
 // compose computes the writes, if the table changed.
@@ -79,6 +87,11 @@ func (s *session) written() {
 	s.steps.moved, s.steps.looked = false, s.now.Wall.UnixMilli()
 	s.steps.at("written")
 	s.adopt()
+	for _, g := range s.grants {
+		if g.by != nil {
+			g.by.grants = append(g.by.grants, g.id)
+		}
+	}
 }
 
 // adopt remembers this client's part of the table, and informs its waiters and holders.
@@ -198,23 +211,47 @@ func (s *session) addPresence() {
 	}
 }
 
-// removeEnded removes the entries and records that this client has ended.
+// removeEnded removes the entries and records that this client could not remove before.
 func (s *session) removeEnded() {
 	s.ended = len(s.steps.ended)
 	for _, id := range s.steps.ended {
-		delete(s.steps.stalled, id)
-		if e := s.t.find(id); e != nil && e.client == s.me {
-			s.t.release(e)
-			s.changed = true
+		s.end(id)
+	}
+}
+
+// end removes an entry or the record of a lease that this client has ended, and returns the entry as it was. It has no effect the second time.
+func (s *session) end(id string) (was *entry) {
+	delete(s.steps.stalled, id)
+	if e := s.t.find(id); e != nil && e.client == s.me && e.state != recorded { // the record of a lock that was released has the lock's id
+		was = e.clone()
+		s.t.release(e)
+		s.changed = true
+	}
+	if e := s.t.leased(id); e != nil && e.client == s.me {
+		was = e.clone()
+		s.t.unlease(e)
+		if e.lease == nil && s.steps.requests.grants[e.id] == nil { // a lock since the site's data was cleared
+			s.t.remove(e)
 		}
-		if e := s.t.leased(id); e != nil && e.client == s.me {
-			s.t.unlease(e)
-			if e.lease == nil && s.steps.requests.grants[e.id] == nil { // a lock since the site's data was cleared
-				s.t.remove(e)
-			}
-			s.changed = true
+		s.changed = true
+	}
+	return was
+}
+
+// make makes the changes of operations, up to the first that is refused, and returns how many it has made.
+func (s *session) make(operations []*operation) int {
+	defer func() { s.operation = nil }()
+	for i, o := range operations {
+		s.operation, s.operated = o, i
+		err := o.change(s)
+		if err == errLater {
+			return i
+		}
+		if o.err = err; err != nil {
+			return i + 1
 		}
 	}
+	return len(operations)
 }
 
 // removeDead removes the entries of clients that are known to be gone.

@@ -20,36 +20,51 @@ const (
 	grace = 100 * time.Millisecond
 )
 
-// request puts e into the queue, unless it is there already. The time of asking is known only for requests that wait.
+// request puts e into the queue, unless it is there already, and grants it if nothing blocks it. The time of asking is known only for requests that
+// wait. A steal is the first operation of its step, so that each holder from whom it takes a lock knows that it had the lock.
 func (s *session) request(e *entry, r lock.Request) error {
 	e.client = s.me
-	full := s.hasRoom(e)
-	switch {
-	case s.t.find(e.id) != nil:
-	case full != nil:
+	if there := s.t.find(e.id); there != nil {
+		s.grant(func(other *entry) bool { return other == there })
+		return nil
+	}
+	if full := s.hasRoom(e); full != nil {
 		return full
-	case r.Steal && r.From != nil && s.t.heldByOther(e, r.From):
+	}
+	mine := e.clone()
+	switch {
+	case r.Steal && s.operated > 0:
+		return errLater
+	case r.Steal && r.From != nil && s.t.heldByOther(mine, r.From):
 		return lock.ErrDenied
 	case r.Steal:
-		e.state = waiting
-		s.notifyLost(s.t.steal(e))
-		s.changed = true
+		s.notifyLost(s.t.steal(mine))
+		s.granted(mine)
 	case r.IfAvailable:
-		e.state = waiting
-		s.t.queue = append(s.t.queue, e)
-		s.optional = e
+		s.t.queue = append(s.t.queue, mine)
 	default:
-		e.state = waiting
-		s.t.join(e)
+		s.t.join(mine)
 		s.changed = true
+	}
+	s.grant(func(other *entry) bool { return other == mine })
+	if r.IfAvailable && mine.state == waiting {
+		refused := s.denied(mine)
+		s.t.remove(mine)
+		delete(s.steps.stalled, mine.id)
+		return refused
 	}
 	return nil
 }
 
 // hasRoom returns an error if the table would become too long with one more entry.
 func (s *session) hasRoom(e *entry) error {
-	if len(s.slot.text)+len((&table{queue: []*entry{e}}).encode()) <= maxText {
+	size := len((&table{queue: []*entry{e}}).encode())
+	switch {
+	case len(s.slot.text)+s.added+size <= maxText:
+		s.added += size
 		return nil
+	case s.operated > 0: // those before it may have made room
+		return errLater
 	}
 	return unsupported(s.steps.file.path()+": there is no room for such long names or so many locks", nil)
 }
@@ -60,22 +75,36 @@ func (s *session) notifyLost(lost []*entry) {
 	}
 }
 
-// grant grants the requests of this client that nothing blocks. Those behind an own waiter wait for that one at least.
-func (s *session) grant() {
+// grant grants the requests of this client that nothing blocks, among those for which the answer may have changed. Those behind an own waiter
+// wait for that one at least.
+func (s *session) grant(changed func(*entry) bool) {
 	var first []*entry
 	for _, e := range slices.Clone(s.t.queue) {
-		if e.client == s.me && e.state == waiting && !slices.ContainsFunc(first, func(other *entry) bool { return conflict(other, e) }) {
+		if e.client != s.me || e.state != waiting {
+			continue
+		}
+		if changed(e) && !slices.ContainsFunc(first, func(other *entry) bool { return conflict(other, e) }) {
 			s.try(e)
-			if e.state == waiting {
-				first = append(first, e)
-			}
+		}
+		if e.state == waiting {
+			first = append(first, e)
 		}
 	}
-	if e := s.optional; e != nil && e.state == waiting {
-		s.refuse = s.denied(e)
-		s.t.remove(e)
-		delete(s.steps.stalled, e.id)
+}
+
+func everything(*entry) bool { return true }
+
+// free grants the requests that waited for an entry which is gone.
+func (s *session) free(gone *entry) {
+	if gone != nil {
+		s.grant(func(e *entry) bool { return conflict(gone, e) })
 	}
+}
+
+func (s *session) granted(e *entry) {
+	e.state = granted
+	s.changed = true
+	s.grants = append(s.grants, granting{e.id, s.operation})
 }
 
 func (s *session) try(e *entry) {
@@ -101,8 +130,7 @@ func (s *session) try(e *entry) {
 		delete(s.steps.stalled, e.id)
 	}
 	if len(blockers) == 0 || len(holders) == 0 && s.stalled(e, len(blockers)) {
-		e.state = granted
-		s.changed = true
+		s.granted(e)
 		return
 	}
 	for _, b := range blockers {

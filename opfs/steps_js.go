@@ -20,7 +20,7 @@ type steps struct {
 	requests requests
 	begun    func() // called when the client appears in the table
 
-	order    turn // of the running operation; later operations wait in order of arrival
+	order    line // of the operations
 	turn     turn // of the goroutine that may use the fields below
 	file     tableFile
 	liveness liveness
@@ -52,27 +52,12 @@ type sighting struct {
 	since time.Duration
 }
 
-// visit waits for the operations that this client began before. Then it makes a step, finds out whether the blocking
-// clients live, and makes the step again if one of them does not. change may be called several times.
-func (c *steps) visit(ctx context.Context, change func(*session) error) error {
-	if !c.order.take(ctx) {
-		return context.Cause(ctx)
-	}
-	defer c.order.give()
-	return c.use(ctx, change)
-}
-
-// use is visit for a caller that runs in the order of operations.
-func (c *steps) use(ctx context.Context, change func(*session) error) error {
-	c.used = c.options.Clock.Now().Mono
-	return c.revisit(ctx, change)
-}
-
-// revisit is visit for maintain, which does not count as use and waits for no operation. If the helper ended during the step, another
-// step moves the entries of this client to a new liveness file.
+// revisit makes a step, finds out whether the blocking clients live, and makes the step again if one of them does not. If the helper ended during
+// the step, another one moves the entries of this client to a new liveness file. It waits for no operation, and does not count as use.
 func (c *steps) revisit(ctx context.Context, change func(*session) error) error {
 	for {
 		look, err := c.step(ctx, change)
+		c.requests.tellAll(c.own)
 		if ctx.Err() != nil || !c.liveness.investigate(ctx, look) && (err != nil || !c.liveness.alive.ended()) {
 			return err
 		}
@@ -200,10 +185,7 @@ func (c *steps) decide(image []byte, change func(*session) error) (s *session, r
 	s.removeEnded()
 	s.recover()
 	refused = change(s)
-	s.grant()
-	if refused == nil {
-		refused = s.refuse
-	}
+	s.grant(everything)
 	s.compose()
 	return s, refused
 }
@@ -216,31 +198,6 @@ func (c *steps) unwritten(ctx context.Context, err error) error {
 		return explained
 	}
 	return unsupported(c.file.path()+": the file cannot be written", err)
-}
-
-// remove removes an entry of this client, or the record of a lease, by its id. It makes no step if the table cannot have it. If a step
-// fails, the next one removes it.
-func (c *steps) remove(ctx context.Context, id string) error {
-	if !c.order.take(ctx) {
-		c.ended = append(c.ended, id)
-		return context.Cause(ctx)
-	}
-	defer c.order.give()
-	c.ended = append(c.ended, id)
-	if !c.turn.take(ctx) {
-		return context.Cause(ctx)
-	}
-	if c.liveness.alive.file == nil {
-		c.ended = nil
-	}
-	none := len(c.ended) == 0 || !c.doubt && !slices.ContainsFunc(c.own, func(e *entry) bool {
-		return e.id == id || e.lease != nil && e.lease.LeaseID == id
-	})
-	c.turn.give()
-	if none {
-		return nil
-	}
-	return c.use(ctx, nothing)
 }
 
 // patient returns a context that ends with why when this client has made no step for stepLimit, or up to a fifth less. A long line of its

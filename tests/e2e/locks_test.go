@@ -107,6 +107,26 @@ const compare = async locks => {
     await Promise.all(order.queue)
     return order.join()
   })
+  await note('order of one turn', async () => {
+    const order = []
+    let rest
+    const log = (name, mode, label) => request(name, {mode}, () => { order.push(label) })
+    await request('x', () => { rest = Promise.all([log('x', 'shared', 1), log('y', 'exclusive', 2), log('x', 'shared', 3), log('z', 'exclusive', 4)]) })
+    await rest
+    return order.join()
+  })
+  await note('order of a hundred requests of one turn', async () => {
+    const order = []
+    await Promise.all(Array.from({length: 100}, (_, i) => request('n' + i, () => { order.push(i) })))
+    return order.join()
+  })
+  await note('ifAvailable behind a waiting request of its turn', () => request('h', {mode: 'shared'}, async () => {
+    const controller = new AbortController()
+    const waiting = request('h', {signal: controller.signal}, () => 'never').catch(said)
+    const denied = await request('h', {mode: 'shared', ifAvailable: true}, lock => lock)
+    controller.abort()
+    return denied + ' ' + await waiting
+  }))
   await note('query tells', () => request('held', {mode: 'shared'}, async () => {
     const {held} = await locks.query()
     const [lock] = held.filter(l => l.name === 'held')

@@ -1,0 +1,84 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"context"
+	"slices"
+)
+
+// line is the order in which a client began its operations. The first position runs. Operations that follow each other share a position,
+// because one step can make them all; a query has a position of its own. It needs no mutex, see requests.
+type line struct{ positions []*position }
+
+// position is a place in the line.
+type position struct {
+	begin      func() // called when it becomes the first
+	shared     bool   // by operations
+	operations []*operation
+	deciding   []*operation // those of the present attempt
+	end        func()       // ends the attempt
+}
+
+// take waits for a position of its own; give ends it.
+func (l *line) take(ctx context.Context) bool {
+	come := make(chan struct{})
+	p := &position{begin: func() { close(come) }}
+	l.enter(p)
+	select {
+	case <-come:
+		return true
+	case <-ctx.Done():
+		l.leave(p)
+		return false
+	}
+}
+
+func (l *line) give() { l.leave(l.positions[0]) }
+
+func (l *line) enter(p *position) {
+	l.positions = append(l.positions, p)
+	if len(l.positions) == 1 {
+		p.begin()
+	}
+}
+
+func (l *line) leave(p *position) {
+	first := l.positions[0] == p
+	l.positions = slices.DeleteFunc(l.positions, func(other *position) bool { return other == p })
+	if first && len(l.positions) > 0 {
+		l.positions[0].begin()
+	}
+}
+
+// join puts an operation behind all others, and reports whether it is the first of the line: then the caller makes it. Otherwise run is called when
+// its position becomes the first.
+func (l *line) join(o *operation, run func(*position, ...*operation)) (p *position, first bool) {
+	n := len(l.positions)
+	if n > 0 && l.positions[n-1].shared {
+		p = l.positions[n-1]
+		p.operations = append(p.operations, o)
+		return p, false
+	}
+	p = &position{shared: true, operations: []*operation{o}}
+	p.begin = func() { go run(p) }
+	l.positions = append(l.positions, p)
+	return p, n == 0
+}
+
+// next returns the operations of the next step.
+func (p *position) next() []*operation {
+	return slices.Clone(p.operations[:min(len(p.operations), most)])
+}
+
+// abandon removes an operation whose caller has given up. If the present attempt includes it, another one is made without it.
+func (p *position) abandon(o *operation) {
+	p.remove(o)
+	if slices.Contains(p.deciding, o) {
+		p.end()
+	}
+}
+
+func (p *position) remove(gone ...*operation) {
+	p.operations = slices.DeleteFunc(p.operations, func(o *operation) bool { return slices.Contains(gone, o) })
+}
