@@ -71,10 +71,12 @@ func (p *position) next() []*operation {
 	return slices.Clone(p.operations[:min(len(p.operations), most)])
 }
 
-// abandon removes an operation whose caller has given up. If the present attempt includes it, another one is made without it.
+// abandon removes an operation whose caller has given up. The present attempt goes on while the caller of another operation waits for it: its write
+// may have begun, and the others would lose their places if it were made again. The operation may take effect then.
 func (p *position) abandon(o *operation) {
 	p.remove(o)
-	if slices.Contains(p.deciding, o) {
+	waits := func(other *operation) bool { return slices.Contains(p.operations, other) }
+	if slices.Contains(p.deciding, o) && !slices.ContainsFunc(p.deciding, waits) {
 		p.end()
 	}
 }
