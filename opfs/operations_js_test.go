@@ -186,6 +186,22 @@ func TestWaitersOfOneStepAreAnsweredInOrder(t *testing.T) {
 	assert.Equal(t, labels, a.next(len(labels)))
 }
 
+// Another client's release and the requests of a turn are seen in one step. The waiter goes on before a request that began later.
+func TestWaiterGoesOnBeforeLaterRequests(t *testing.T) {
+	root := newRoot()
+	holder, c := newClient(t, root), newClient(t, root)
+	held := hold(t, holder, "x")
+	a := newAnswers(t, c)
+	shared := want("x")
+	shared.Wants[0].Mode = lock.Shared
+	go a.request("waiter", shared)()
+	inLine(t, holder, 1)
+	end := inOneTurn(c, a.request("other", want("y")), a.request("later", shared))
+	free(t, held)
+	end()
+	assert.Equal(t, []string{"waiter", "other", "later"}, a.next(3))
+}
+
 // A lock is requested, and a steal takes it in the same turn. The first request is granted and lost.
 func TestStealAfterARequestOfItsTurn(t *testing.T) {
 	c := newClient(t, newRoot())

@@ -3,6 +3,7 @@
 package opfs
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -45,6 +46,7 @@ type session struct {
 	warning  string
 	look     suspects
 
+	first     *operation // of the step
 	operation *operation // whose change is being made
 	operated  int        // how many changes were made before
 	added     int        // bytes that they have added to the table
@@ -88,8 +90,8 @@ func (s *session) written() {
 	s.steps.at("written")
 	s.adopt()
 	for _, g := range s.grants {
-		if g.by != nil {
-			g.by.grants = append(g.by.grants, g.id)
+		if by := cmp.Or(g.by, s.first); by != nil { // other clients have made it possible: before any operation
+			by.grants = append(by.grants, g.id)
 		}
 	}
 }
@@ -242,7 +244,7 @@ func (s *session) end(id string) (was *entry) {
 func (s *session) make(operations []*operation) int {
 	defer func() { s.operation = nil }()
 	for i, o := range operations {
-		s.operation, s.operated = o, i
+		s.first, s.operation, s.operated = operations[0], o, i
 		err := o.change(s)
 		if err == errLater {
 			return i
