@@ -44,26 +44,24 @@ func (l *line) enter(p *position) {
 }
 
 func (l *line) leave(p *position) {
-	first := l.positions[0] == p
-	l.positions = slices.DeleteFunc(l.positions, func(other *position) bool { return other == p })
-	if first && len(l.positions) > 0 {
+	i := slices.Index(l.positions, p)
+	l.positions = slices.Delete(l.positions, i, i+1)
+	if i == 0 && len(l.positions) > 0 {
 		l.positions[0].begin()
 	}
 }
 
-// join puts an operation behind all others, and reports whether it is the first of the line: then the caller makes it. Otherwise run is called when
-// its position becomes the first.
-func (l *line) join(o *operation, run func(*position, ...*operation)) (p *position, first bool) {
-	n := len(l.positions)
-	if n > 0 && l.positions[n-1].shared {
-		p = l.positions[n-1]
+// join puts an operation behind all others. run is called for its position when that is the first one.
+func (l *line) join(o *operation, run func(*position)) *position {
+	if n := len(l.positions); n > 0 && l.positions[n-1].shared {
+		p := l.positions[n-1]
 		p.operations = append(p.operations, o)
-		return p, false
+		return p
 	}
-	p = &position{shared: true, operations: []*operation{o}}
+	p := &position{shared: true, operations: []*operation{o}}
 	p.begin = func() { go run(p) }
-	l.positions = append(l.positions, p)
-	return p, n == 0
+	l.enter(p)
+	return p
 }
 
 // next returns the operations of the next step.

@@ -3,7 +3,6 @@
 package opfs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -47,10 +46,7 @@ func (c *steps) remove(ctx context.Context, id string) error {
 func (c *steps) operate(ctx context.Context, o *operation) error {
 	o.answered, o.left = make(chan error, 1), make(chan struct{})
 	defer close(o.left)
-	p, first := c.order.join(o, c.run)
-	if first {
-		return c.lead(ctx, p, o)
-	}
+	p := c.order.join(o, c.run)
 	select {
 	case err := <-o.answered:
 		return err
@@ -65,56 +61,26 @@ func (c *steps) operate(ctx context.Context, o *operation) error {
 	}
 }
 
-// lead is run for the caller of the first operation of a line. The caller's goroutine makes it, because its stack has grown already.
-func (c *steps) lead(ctx context.Context, p *position, o *operation) error {
-	var made []*operation
-	defer func() {
-		if len(made) == 0 { // the caller has given up, or the change has panicked
-			p.remove(o)
-			go c.run(p)
-		}
-	}()
+// run makes the operations of a position in the line, and answers them. Others join until it leaves the line.
+func (c *steps) run(p *position) {
 	runtime.Gosched() // the operations that others begin in this turn join
-	for len(made) == 0 {
-		if ctx.Err() != nil {
-			return cmp.Or(o.err, context.Cause(ctx)) // it was refused just before the end of ctx
-		}
-		made = c.make(ctx, p)
-	}
-	c.tell(o)
-	others := made[1:]
-	if len(others) == 0 {
-		c.requests.tellAll(c.own)
-	}
-	if len(others) > 0 || len(p.operations) > 0 {
-		go c.run(p, others...)
-	} else {
-		c.order.leave(p)
-	}
-	return o.err
-}
-
-// run makes the operations of a position in the line, and answers them and those that are made already. Others join until it leaves the line.
-func (c *steps) run(p *position, made ...*operation) {
-	for {
+	for len(p.operations) > 0 {
+		made := c.make(p)
 		c.answer(made)
 		if len(made) > 0 || len(p.operations) == 0 {
 			c.requests.tellAll(c.own) // whatever else was granted
 		}
-		if len(p.operations) == 0 {
-			c.order.leave(p)
-			return
-		}
-		made = c.make(context.Background(), p)
 	}
+	c.order.leave(p)
 }
 
 // make makes a step with the first operations of a position, finds out whether the clients that block them live, and returns the operations
 // with their results. It returns none if the step has to be made again, because a client does not live, the helper ended or a caller has
 // given up. An operation that is in the table already has no effect then.
-func (c *steps) make(ctx context.Context, p *position) (made []*operation) {
-	ctx, p.end = context.WithCancel(ctx)
-	defer p.end()
+func (c *steps) make(p *position) (made []*operation) {
+	ctx, end := context.WithCancel(context.Background())
+	p.end = end
+	defer end()
 	p.deciding = p.next()
 	if c.needed(ctx, p.deciding) {
 		look, err := c.attempt(ctx, p)
