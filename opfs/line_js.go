@@ -18,6 +18,7 @@ type position struct {
 	operations []*operation
 	deciding   []*operation // those of the present attempt
 	end        func()       // ends the attempt
+	gone       []*operation // those whose callers have given up since the last attempt
 }
 
 // take waits for a position of its own; give ends it.
@@ -73,6 +74,7 @@ func (p *position) next() []*operation {
 // may have begun, and the others would lose their places if it were made again. The operation may take effect then.
 func (p *position) abandon(o *operation) {
 	p.remove(o)
+	p.gone = append(p.gone, o)
 	waits := func(other *operation) bool { return slices.Contains(p.operations, other) }
 	if slices.Contains(p.deciding, o) && !slices.ContainsFunc(p.deciding, waits) {
 		p.end()

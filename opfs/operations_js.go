@@ -66,6 +66,13 @@ func (c *steps) run(p *position) {
 	runtime.Gosched() // the operations that others begin in this turn join
 	for len(p.operations) > 0 {
 		made := c.make(p)
+		gone := p.gone
+		p.gone = nil
+		for _, o := range gone {
+			if !slices.Contains(made, o) {
+				c.tell(o) // before later operations: a step that is made again may have granted them
+			}
+		}
 		c.answer(made)
 		if len(made) > 0 || len(p.operations) == 0 {
 			c.requests.tellAll(c.own) // whatever else was granted
@@ -104,8 +111,10 @@ func (c *steps) make(p *position) (made []*operation) {
 func (c *steps) attempt(ctx context.Context, p *position) (suspects, error) {
 	c.used = c.options.Clock.Now().Mono
 	return c.step(ctx, func(s *session) error {
-		p.deciding = p.next() // others may have joined
-		p.deciding = p.deciding[:s.make(p.deciding)]
+		if s.first = p.deciding[0]; ctx.Err() == nil { // otherwise nobody waits, and the write may go on when its end is not seen here
+			p.deciding = p.next() // others may have joined
+			p.deciding = p.deciding[:s.make(p.deciding)]
+		}
 		return nil
 	})
 }

@@ -19,14 +19,19 @@ import (
 // inOneTurn begins operations of a client, in this order, before the client can make a step. end lets it make steps.
 func inOneTurn(c *FileLocks, operations ...func()) (end func()) {
 	c.steps.turn.take(context.Background())
-	for _, begin := range operations {
-		before := inTheLine(c)
-		go begin()
-		for inTheLine(c) == before {
-			runtime.Gosched()
-		}
+	for _, o := range operations {
+		begin(c, o)
 	}
 	return c.steps.turn.give
+}
+
+// begin begins an operation, and returns when it is in the line.
+func begin(c *FileLocks, operation func()) {
+	before := inTheLine(c)
+	go operation()
+	for inTheLine(c) == before {
+		runtime.Gosched()
+	}
 }
 
 func inTheLine(c *FileLocks) (n int) {
