@@ -246,7 +246,7 @@ func (s *session) make(operations []*operation) int {
 	for i, o := range operations {
 		s.first, s.operation, s.operated = operations[0], o, i
 		err := o.change(s)
-		if err == errLater {
+		if errors.Is(err, errLater) {
 			return i
 		}
 		if o.err = err; err != nil {
