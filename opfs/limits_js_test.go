@@ -18,7 +18,10 @@ import (
 func TestFileHasNoRoom(t *testing.T) {
 	long := strings.Repeat("n", maxImage)
 	for name, ask := range map[string]func(*FileLocks) error{
-		"a name": func(c *FileLocks) error { _, err := within(prompt, c, long); return err },
+		"a name": func(c *FileLocks) error {
+			_, err := c.Request(context.Background(), want(long))
+			return err
+		},
 		"several names": func(c *FileLocks) error {
 			var r lock.Request
 			for i := range maxImage / lock.MaxName {
