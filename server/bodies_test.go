@@ -285,6 +285,15 @@ func TestRefusedLargeBodyGetsItsAnswer(t *testing.T) {
 			"LOCK /dav/locked":                    {bob, large},
 			"PROPPATCH /dav/locked":               {bob, large},
 			"MKCOL /dav/made":                     {ann, http.StatusUnsupportedMediaType},
+			"PUT /api/nothing":                    {ann, http.StatusNotFound},
+			"PUT /api/documents/r/history":        {ann, http.StatusMethodNotAllowed},
+			"PUT /api/documents/../lock":          {ann, http.StatusBadRequest},
+			"PUT /wopi/files/plan.docx":           {ann, http.StatusNotImplemented},
+			"PUT /readyz":                         {ann, http.StatusMethodNotAllowed},
+			"PUT /nothing":                        {ann, http.StatusNotFound},
+			"POST /ws":                            {ann, http.StatusMethodNotAllowed},
+			"PUT " + lockOf("r"):                  {ann, http.StatusOK},
+			"COPY /dav/free":                      {ann.with("Destination", "/dav/copy-"+strconv.FormatBool(chunked)), http.StatusCreated},
 		} {
 			method, path, _ := strings.Cut(call, " ")
 			t.Run(fmt.Sprintf("%s, chunked %t", call, chunked), func(t *testing.T) {
@@ -292,4 +301,41 @@ func TestRefusedLargeBodyGetsItsAnswer(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The server reads a refused body of unknown length up to its limit, and no further.
+func TestARefusedBodyHasALimit(t *testing.T) {
+	t.Parallel()
+	const most, limit, buffers = 1 << 20, 64 << 20, 24 << 20
+	s := start(t, func(c *server.Config) { c.MaxContent = most })
+	ann := s.as(t, "ann")
+	token := strconv.FormatInt(ann.lock("r"), 10)
+	for call, c := range map[string]client{
+		"PUT " + contentOf("r"): ann.with("Holdfast-Token", token), "PUT /dav/new": ann, "PUT /api/nothing": ann, "POST /api/locks": ann,
+	} {
+		t.Run(call, func(t *testing.T) {
+			t.Parallel()
+			method, path, _ := strings.Cut(call, " ")
+			assert.Less(t, c.endless(t, method, path), limit+most+buffers)
+		})
+	}
+}
+
+// endless sends a body without an end, and returns how many bytes the server has taken when it cuts the connection.
+func (c client) endless(t *testing.T, method, path string) (sent int) {
+	t.Helper()
+	address := strings.TrimPrefix(c.base, "http://")
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	defer conn.Close()
+	header := c.header.Clone()
+	header.Set("Authorization", "Bearer "+c.secret)
+	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\nTransfer-Encoding: chunked\r\n", method, path, address)
+	require.NoError(t, err)
+	require.NoError(t, header.Write(conn))
+	chunk := fmt.Appendf(nil, "%x\r\n%s\r\n", 64<<10, make([]byte, 64<<10))
+	for _, err = conn.Write([]byte("\r\n")); err == nil; _, err = conn.Write(chunk) {
+		sent += len(chunk)
+	}
+	return sent
 }

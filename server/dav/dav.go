@@ -110,7 +110,6 @@ func (h *Handler) serve(c *call) (err error) {
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, s sessions.Session, err error) {
 	var failed *davError
 	if errors.As(err, &failed) {
-		h.API.Discard(w, r)
 		failed.write(w)
 		return
 	}

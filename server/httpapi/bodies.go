@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -62,13 +61,10 @@ func (a *API) ReadSmall(w http.ResponseWriter, r *http.Request) ([]byte, error) 
 // readAll reads a body that is no longer than a limit.
 func (a *API) readAll(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
-	if err == nil {
-		return data, nil
+	if err != nil {
+		return nil, bodyError(err)
 	}
-	if err = bodyError(err); errors.Is(err, errTooLarge) {
-		a.discardRest(w, r)
-	}
-	return nil, err
+	return data, nil
 }
 
 // beginResponse begins the time for the response after the body. The listener's began with the header.
@@ -111,25 +107,39 @@ func (a *API) takeTurn(r *http.Request, of *turns, limit int) (end func(), err e
 	return nil, &rateError{1}
 }
 
-// maxRefused is how many bytes of a refused body the server reads at least before it cuts the connection. The time limit of a request
+// maxRest is how many bytes of a body that nobody wants the server reads at least before it cuts the connection. The time limit of a request
 // ends a body that arrives slowly.
-const maxRefused = 64 << 20
+const maxRest = 64 << 20
 
-// Discard reads the body of a refused request, before the response. A client that waits for a first response has sent none.
-func (a *API) Discard(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength != 0 && r.Header.Get("Expect") == "" {
-		a.discardRest(w, r)
-	}
+// ReadRest returns a handler that calls next, and then reads what next has not read of the body, without keeping it. Many clients read no
+// response before they have sent everything, and would find only that the connection was reset. The response of next has not been sent by
+// then if it is short, as that to a refused request is.
+func (a *API) ReadRest(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength == 0 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		begun := &begunBody{ReadCloser: r.Body}
+		seen := r.WithContext(r.Context())
+		seen.Body = begun
+		next.ServeHTTP(w, seen)
+		// A client that waits for a first response has sent nothing. A body that is known to be too long is not read.
+		if limit := max(maxRest, a.MaxContent); r.ContentLength <= limit && (begun.begun || r.Header.Get("Expect") == "") {
+			if n, _ := io.CopyN(io.Discard, r.Body, limit); n > 0 {
+				a.beginResponse(w)
+			}
+		}
+	})
 }
 
-// discardRest reads the rest of a body without keeping it: many clients read no response before they have sent everything, and would find
-// only that the connection was reset. A body that is known to be too long for that is not read.
-func (a *API) discardRest(w http.ResponseWriter, r *http.Request) {
-	limit := max(maxRefused, a.MaxContent)
-	if r.ContentLength > limit {
-		return
-	}
-	if n, _ := io.CopyN(io.Discard, r.Body, limit); n > 0 {
-		a.beginResponse(w)
-	}
+// begunBody is a body that knows whether anybody has begun to read it.
+type begunBody struct {
+	io.ReadCloser
+	begun bool
+}
+
+func (b *begunBody) Read(p []byte) (int, error) {
+	b.begun = true
+	return b.ReadCloser.Read(p)
 }

@@ -126,7 +126,6 @@ func clearHeader(h http.Header) {
 
 // fail responds with an error.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	a.Discard(w, r)
 	if errors.Is(err, context.Canceled) {
 		err = errStopping // or nobody listens any more; without a response it would be 200
 	}
