@@ -62,7 +62,7 @@ func (m *move) try(ctx context.Context) (done bool, err error) {
 		}
 	}
 	if m.KV.Space().Full {
-		return false, kv.ErrFull
+		return false, kv.ErrReserved
 	}
 	if moved.Blob == "" {
 		return false, m.makeBlob(ctx)

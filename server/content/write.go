@@ -31,8 +31,8 @@ type Writer struct {
 
 // Write replaces a document's content under the lock with the given token. It fails with [locks.ErrStaleToken] if
 // that lock is gone or another one replaced it, with [locks.ErrNotHolder] if it never belonged to the holder, with
-// [ErrStaleSave] if a later save is stored, and with [blobs.ErrFull]. If the same save is already stored, Write
-// changes nothing and returns its description.
+// [ErrStaleSave] if a later save is stored, and with [blobs.ErrFull] or [kv.ErrReserved] if there is no space. If the same save is already
+// stored, Write changes nothing and returns its description.
 func (s *Store) Write(ctx context.Context, document string, by Writer, token int64, save Save, expected Expected, data []byte) (Info, error) {
 	return s.WriteUnder(ctx, document, s.documentRight(document, by, token), save, expected, data)
 }
@@ -153,17 +153,43 @@ func (w *write) try(ctx context.Context, fence []kv.Cond) (Info, bool, error) {
 	}
 	d.Save, d.Blob, d.Saved = w.d.Save, w.d.Blob, w.d.Saved
 	then := slices.Concat(w.Record(w.document, d.info()), w.replace(&d, old, before), w.Also)
+	held, err := w.commit(ctx, append(conditions, kv.Absent(sweptPrefix+d.Blob)), then, old)
+	return d.info(), held, err
+}
+
+// commit commits the names of a save, if the conditions hold. old is the description that the save replaces.
+func (w *write) commit(ctx context.Context, conditions []kv.Cond, then []kv.Op, old kv.Entry) (held bool, err error) {
 	w.named = true
-	result, err := w.KV.Commit(ctx, kv.Txn{If: append(conditions, kv.Absent(sweptPrefix+d.Blob)), Then: then})
-	w.named = err != nil || result.Held
+	result, err := w.KV.Commit(ctx, kv.Txn{If: conditions, Then: then})
+	held = result.Held
+	if errors.Is(err, kv.ErrFull) {
+		held, err = w.afterFull(ctx, old, err)
+	}
+	w.named = held || err != nil && !errors.Is(err, kv.ErrReserved)
 	switch {
 	case err != nil:
-	case result.Held:
+	case held:
 		err = w.restore()
 	default:
 		err = w.forgetSwept(ctx)
 	}
-	return d.info(), result.Held, err
+	return held, err
+}
+
+// afterFull reports whether the store carried out a transaction for which it had no space, as etcd does with the first one. If it certainly
+// did not, the error is [kv.ErrReserved].
+func (w *write) afterFull(ctx context.Context, old kv.Entry, full error) (held bool, err error) {
+	named := blobPrefix + w.d.Blob
+	result, err := w.KV.Commit(ctx, kv.Txn{If: []kv.Cond{kv.ChangedAt(prefix+w.document, old.Modified)}, Else: []kv.Op{kv.Read(named)}})
+	switch {
+	case err != nil:
+		return false, full
+	case result.Held:
+		return false, kv.ErrReserved
+	case len(result.Reads[0]) > 0:
+		return true, nil
+	}
+	return false, full // a later change may have dropped what this one saved
 }
 
 // followDeletion fails with [ErrStaleSave] if d is older than a deletion under the same token. It returns the condition that this
@@ -179,7 +205,7 @@ func (w *write) followDeletion(ctx context.Context, d *description) (kv.Cond, er
 // mayMake returns an error if the store has no space for contents, or if the maker may not create another document.
 func (w *write) mayMake(ctx context.Context, old kv.Entry) error {
 	if w.KV.Space().Full {
-		return kv.ErrFull
+		return kv.ErrReserved
 	}
 	if old.Found() {
 		return nil

@@ -169,7 +169,7 @@ func hasBody(r *http.Request) bool {
 // makeDir makes a collection. It counts among the documents of its maker.
 func (g *right) makeDir(ctx context.Context, p place) error {
 	if g.Store.Space().Full {
-		return kv.ErrFull
+		return kv.ErrReserved
 	}
 	if err := g.Contents.MayMake(ctx, g.writer(p)); err != nil {
 		return err

@@ -148,7 +148,7 @@ func (h *Handler) lookAtEnds(t *transfer) (err error) {
 		return err
 	}
 	if h.Store.Space().Full {
-		return kv.ErrFull
+		return kv.ErrReserved
 	}
 	return t.call.expected()(t.from.info)
 }

@@ -201,7 +201,7 @@ func (h *Handler) patchUnder(ctx context.Context, g *right, n node, updates []up
 			return err
 		}
 		if op.Puts() && h.Store.Space().Full {
-			return kv.ErrFull
+			return kv.ErrReserved
 		}
 		if op.Puts() && n.kind == collection { // otherwise the properties would outlast a collection that exists by its members alone
 			if err := g.keepDir(ctx, n.place); err != nil {

@@ -103,7 +103,7 @@ func translate(err error) *apiError {
 		return &apiError{http.StatusPreconditionFailed, "precondition_failed", "The document has another content than you expect."}
 	case errors.Is(err, content.ErrTooMany):
 		return &apiError{http.StatusInsufficientStorage, "too_many_documents", "You have made as many documents as you may. Nothing was written."}
-	case errors.Is(err, blobs.ErrFull):
+	case errors.Is(err, blobs.ErrFull), errors.Is(err, kv.ErrReserved):
 		return &apiError{http.StatusInsufficientStorage, "store_full", "The server has no room for it. Nothing was written; locks go on."}
 	case errors.Is(err, kv.ErrFull):
 		return &apiError{http.StatusInsufficientStorage, "store_full", "The server has no room for it. It may have been written all the same; locks go on."}

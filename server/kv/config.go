@@ -30,6 +30,8 @@ var (
 	// ErrFull means that the store has no space left. The outcome of a transaction is unknown, as after any error: etcd
 	// carries out the first one that exceeds its quota.
 	ErrFull = errors.New("the store is full")
+	// ErrReserved is an ErrFull after which nothing has changed: the remaining space is reserved for the locks that exist.
+	ErrReserved = fmt.Errorf("%w, and nothing was changed", ErrFull)
 	// ErrInUse means that another process has the data directory open.
 	ErrInUse = errors.New("the data directory is in use")
 	// ErrShared means that the cluster has keys of others too: the store has a [Config.Prefix].

@@ -50,7 +50,7 @@ func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, err
 	for {
 		if conflicts.free() {
 			if t.config.Crowded != nil && t.config.Crowded() {
-				return Lease{}, kv.ErrFull
+				return Lease{}, kv.ErrReserved
 			}
 			lease, result, err := t.grab(ctx, own)
 			if err != nil || result.Held {
