@@ -339,3 +339,20 @@ func (c client) endless(t *testing.T, method, path string) (sent int) {
 	}
 	return sent
 }
+
+// A desktop program copies, moves or deletes a collection, which takes longer than a response may take to be written. It gets its answer.
+func TestLongChangesGetTheirAnswers(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ann := s.as(t, "ann")
+	ann.status(http.StatusCreated, "MKCOL /dav/c", "PUT /dav/c/1 one", "PUT /dav/c/2 two", "PUT /dav/c/3 three")
+	slow := httptest.NewUnstartedServer(s.Handler())
+	slow.Config.WriteTimeout = time.Millisecond // the first commit takes longer
+	slow.Start()
+	t.Cleanup(slow.Close)
+	ann.base = slow.URL
+	ann.with("Destination", "/dav/copy").status(http.StatusCreated, "COPY /dav/c")
+	ann.with("Destination", "/dav/moved").status(http.StatusCreated, "MOVE /dav/copy")
+	ann.with("Depth", "1").status(http.StatusMultiStatus, "PROPFIND /dav/moved")
+	ann.status(http.StatusNoContent, "DELETE /dav/moved")
+}

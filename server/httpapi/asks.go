@@ -39,7 +39,7 @@ func (a *API) askForDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	if err != nil {
 		return err
 	}
-	ctx, end := a.waitingContext(w, r, grace+asks.AcceptLimit)
+	ctx, end := a.waitingContext(r, grace+asks.AcceptLimit)
 	defer end()
 	lease, err := a.Asks.Ask(ctx, request, grace)
 	var refused *asks.RefusedError

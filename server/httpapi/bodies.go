@@ -30,7 +30,6 @@ func (a *API) ReadContent(w http.ResponseWriter, r *http.Request, may func() err
 	if r.ContentLength > a.MaxContent {
 		return nil, nil, errTooLarge
 	}
-	defer a.beginResponse(w)
 	if r.ContentLength < 0 || r.ContentLength > maxBody {
 		if err = may(); err == nil {
 			end, err = begin(&a.bodies, a.network(r), bodiesAtOnce)
@@ -65,11 +64,6 @@ func (a *API) readAll(w http.ResponseWriter, r *http.Request, limit int64) ([]by
 		return nil, bodyError(err)
 	}
 	return data, nil
-}
-
-// beginResponse begins the time for the response after the body. The listener's began with the header.
-func (a *API) beginResponse(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(a.WriteLimit))
 }
 
 // beginSmall counts a body up to maxBody until end. The caller has not begun to read it.
@@ -111,26 +105,75 @@ func (a *API) takeTurn(r *http.Request, of *turns, limit int) (end func(), err e
 // ends a body that arrives slowly.
 const maxRest = 64 << 20
 
-// ReadRest returns a handler that calls next, and then reads what next has not read of the body, without keeping it. Many clients read no
-// response before they have sent everything, and would find only that the connection was reset. The response of next has not been sent by
-// then if it is short, as that to a refused request is.
-func (a *API) ReadRest(next http.Handler) http.Handler {
+// workLimit is how long a change may take until its response begins.
+const workLimit = time.Hour
+
+// Answered returns a handler whose clients get the response of next, however long they send and however long next works.
+//
+// It reads what next has not read of the body, without keeping it. Many clients read no response before they have sent everything, and would
+// find only that the connection was reset. The response has not been sent by then if it is short, as that to a refused request is.
+//
+// The time for the response to a change begins with the response. The listener's began with the request, and for example the copy of a
+// collection over WebDAV takes longer, up to workLimit. HTTP/2 would end the request with its time, even before anything is written.
+func (a *API) Answered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength == 0 {
-			next.ServeHTTP(w, r)
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			a.readRest(next, w, w, r)
 			return
 		}
-		begun := &begunBody{ReadCloser: r.Body}
-		seen := r.WithContext(r.Context())
-		seen.Body = begun
-		next.ServeHTTP(w, seen)
-		// A client that waits for a first response has sent nothing. A body that is known to be too long is not read.
-		if limit := max(maxRest, a.MaxContent); r.ContentLength <= limit && (begun.begun || r.Header.Get("Expect") == "") {
-			if n, _ := io.CopyN(io.Discard, r.Body, limit); n > 0 {
-				a.beginResponse(w)
-			}
-		}
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(workLimit))
+		a.readRest(next, w, &lateWriter{ResponseWriter: w, api: a}, r)
+		a.beginResponse(w) // if the response is empty
 	})
+}
+
+// readRest calls next with a writer over w, and reads the rest of the body.
+func (a *API) readRest(next http.Handler, w, respond http.ResponseWriter, r *http.Request) {
+	if r.ContentLength == 0 {
+		next.ServeHTTP(respond, r)
+		return
+	}
+	begun := &begunBody{ReadCloser: r.Body}
+	seen := r.WithContext(r.Context())
+	seen.Body = begun
+	next.ServeHTTP(respond, seen)
+	// A client that waits for a first response has sent nothing. A body that is known to be too long is not read.
+	if limit := max(maxRest, a.MaxContent); r.ContentLength <= limit && (begun.begun || r.Header.Get("Expect") == "") {
+		_, _ = io.CopyN(io.Discard, r.Body, limit)
+		a.beginResponse(w)
+	}
+}
+
+// beginResponse begins the time for the response.
+func (a *API) beginResponse(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(a.WriteLimit))
+}
+
+// lateWriter begins the time for a response with the response.
+type lateWriter struct {
+	http.ResponseWriter
+	api   *API
+	begun bool
+}
+
+// Unwrap lets [http.ResponseController] reach the connection.
+func (l *lateWriter) Unwrap() http.ResponseWriter { return l.ResponseWriter }
+
+func (l *lateWriter) begin() {
+	if !l.begun {
+		l.begun = true
+		l.api.beginResponse(l.ResponseWriter)
+	}
+}
+
+func (l *lateWriter) WriteHeader(status int) {
+	l.begin()
+	l.ResponseWriter.WriteHeader(status)
+}
+
+func (l *lateWriter) Write(data []byte) (int, error) {
+	l.begin()
+	return l.ResponseWriter.Write(data)
 }
 
 // begunBody is a body that knows whether anybody has begun to read it.

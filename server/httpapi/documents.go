@@ -39,7 +39,7 @@ func (a *API) lockDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 	if err := a.mayLockWithin(s, &request); err != nil {
 		return err
 	}
-	lease, err := a.acquire(w, r, s, request)
+	lease, err := a.acquire(r, s, request)
 	var denied *locks.DeniedError
 	if errors.As(err, &denied) {
 		writeJSON(w, http.StatusConflict, lockedAlready(denied, a.visible(denied, s)))
@@ -73,11 +73,11 @@ func (a *API) documentRequest(id string, who locks.Holder, query url.Values) (r 
 }
 
 // acquire asks the table. It withdraws a grant that arrives after the client has gone.
-func (a *API) acquire(w http.ResponseWriter, r *http.Request, s sessions.Session, request locks.Request) (lease locks.Lease, err error) {
+func (a *API) acquire(r *http.Request, s sessions.Session, request locks.Request) (lease locks.Lease, err error) {
 	if err = a.own(r.Context(), s, &request); err != nil {
 		return lease, err
 	}
-	ctx, end := a.waitingContext(w, r, request.Wait)
+	ctx, end := a.waitingContext(r, request.Wait)
 	defer end()
 	lease, err = a.Locks.Acquire(ctx, request)
 	if err == nil && (request.Wait > 0 || request.Fresh || request.Ticket != "") {
@@ -89,14 +89,12 @@ func (a *API) acquire(w http.ResponseWriter, r *http.Request, s sessions.Session
 	return lease, err
 }
 
-// waitingContext returns the context of a request that may wait.
-func (a *API) waitingContext(w http.ResponseWriter, r *http.Request, wait time.Duration) (context.Context, func()) {
+// waitingContext returns the context of a request that may wait. A server that stops does not make it wait.
+func (a *API) waitingContext(r *http.Request, wait time.Duration) (context.Context, func()) {
 	if wait == 0 {
 		return r.Context(), func() {}
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	// The client does not delay this response, and a server that stops does not make it wait.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait + a.WriteLimit))
 	forget := context.AfterFunc(a.drain, cancel)
 	return ctx, func() { forget(); cancel() }
 }

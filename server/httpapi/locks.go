@@ -41,7 +41,7 @@ func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	if request.Holder, err = holder(s, body.HolderName, r.URL.Query()); err != nil {
 		return err
 	}
-	lease, err := a.acquire(w, r, s, request)
+	lease, err := a.acquire(r, s, request)
 	var denied *locks.DeniedError
 	switch {
 	case errors.Is(err, locks.ErrTimeout) && errors.As(err, &denied):
