@@ -260,34 +260,43 @@ func (s *Store) Read(ctx context.Context, document string) ([]byte, Info, error)
 	}
 }
 
-// History returns the kept generations of a document, newest first.
+// History returns the kept generations of a document at one moment, newest first.
 func (s *Store) History(ctx context.Context, document string) ([]Info, error) {
-	e, _, err := s.KV.Get(ctx, prefix+document)
-	if err != nil {
-		return nil, err
-	}
-	d, err := decode(e)
-	if err != nil {
-		return nil, err
-	}
-	list := []Info{d.info()}
-	var reads []kv.Op
-	for _, k := range d.Kept {
-		reads = append(reads, kv.Read(blobPrefix+k.Blob))
-	}
-	result, err := s.KV.Commit(ctx, kv.Txn{Then: reads})
-	if err != nil {
-		return nil, err
-	}
-	for _, read := range result.Reads {
-		if len(read) == 0 {
-			continue // dropped meanwhile
-		}
-		d, err := decode(read[0])
+	for {
+		e, _, err := s.KV.Get(ctx, prefix+document)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, d.info())
+		d, err := decode(e)
+		if err != nil {
+			return nil, err
+		}
+		var reads []kv.Op
+		for _, k := range d.Kept {
+			reads = append(reads, kv.Read(blobPrefix+k.Blob))
+		}
+		result, err := s.KV.Commit(ctx, kv.Txn{If: []kv.Cond{kv.ChangedAt(prefix+document, e.Modified)}, Then: reads})
+		if err != nil {
+			return nil, err
+		}
+		if result.Held {
+			return d.history(result.Reads)
+		}
+	}
+}
+
+// history returns the present generation and the kept ones, which have been read.
+func (d description) history(kept [][]kv.Entry) ([]Info, error) {
+	list := []Info{d.info()}
+	for _, read := range kept {
+		if len(read) == 0 {
+			continue // the store is damaged
+		}
+		earlier, err := decode(read[0])
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, earlier.info())
 	}
 	return list, nil
 }
