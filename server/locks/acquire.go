@@ -45,12 +45,13 @@ func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, err
 	if err := t.mayHaveMore(ctx, own, r); err != nil {
 		return Lease{}, err
 	}
+	mayGrow := t.mayGrow(own, r) // before the request ends a lease that it replaces
 	// The table first checks its own view: if it shows a conflicting lease, the store need not search all waiters.
 	conflicts := t.glance(own)
 	for {
 		if conflicts.free() {
-			if t.config.Crowded != nil && t.config.Crowded() {
-				return Lease{}, kv.ErrReserved
+			if mayGrow != nil {
+				return Lease{}, mayGrow
 			}
 			lease, result, err := t.grab(ctx, own)
 			if err != nil || result.Held {
@@ -68,6 +69,9 @@ func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, err
 		}
 		if conflicts.free() {
 			continue
+		}
+		if r.Wait > 0 && mayGrow != nil {
+			return Lease{}, mayGrow
 		}
 		if r.Wait > 0 {
 			return t.line(ctx, r, own)

@@ -50,6 +50,20 @@ func (t *Table) withinLimits(own *ticket, r Request) error {
 	return nil
 }
 
+// mayGrow returns [kv.ErrReserved] if the remaining space of the store is for the leases that exist. A place in the queue takes space, too. A
+// request that repeats or replaces a lease adds nothing, nor does one that waits already, or to which the holder hands over.
+func (t *Table) mayGrow(own *ticket, r Request) error {
+	if t.config.Crowded == nil || r.First || !t.config.Crowded() {
+		return nil
+	}
+	t.mirror.mu.Lock()
+	defer t.mirror.mu.Unlock()
+	if t.mirror.takesPlace(own, r) || t.mirror.waits(own) {
+		return nil
+	}
+	return kv.ErrReserved
+}
+
 // mayHold returns an error if the holder of a ticket, or its user, has as many leases as it may. The caller holds the mirror's mutex.
 func (t *Table) mayHold(own *ticket) error {
 	held, _ := t.mirror.graph.Count(own.Holder)

@@ -1,9 +1,7 @@
-package locks_test
+package locks
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,43 +10,57 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
-	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
-	"github.com/holdfast-dev/holdfast/server/locks"
 )
 
-// reading counts the transactions that only read.
-type reading struct {
-	*kv.Store
-	reads atomic.Int64
+// The store keeps its last space for the leases that exist, and for the requests that wait already. A place in the queue takes space, too, so
+// nobody else gets one.
+func TestACrowdedStoreTakesNoFurtherWaiters(t *testing.T) {
+	var crowded atomic.Bool
+	table := bounded(t, Config{Crowded: crowded.Load})
+	held := seen(t, table, Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: time.Hour})
+	wait := func(ctx context.Context, holder string) (queued chan struct{}, outcome chan error) {
+		queued, outcome = make(chan struct{}), make(chan error, 1)
+		r := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: holder}, TTL: time.Hour, Wait: time.Hour, Ticket: "t", Queued: func() { close(queued) }}
+		go func() {
+			_, err := table.Acquire(ctx, r)
+			outcome <- err
+		}()
+		return queued, outcome
+	}
+	queued, _ := wait(t.Context(), "bob")
+	<-queued
+	require.NoError(t, table.hearAll(t.Context()))
+	crowded.Store(true)
+
+	queued, refused := wait(t.Context(), "cleo")
+	select {
+	case err := <-refused:
+		require.ErrorIs(t, err, kv.ErrReserved)
+	case <-queued:
+		require.Fail(t, "a further waiter is in the queue")
+	}
+	_, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "cleo"}, TTL: time.Hour})
+	var denied *DeniedError
+	require.ErrorAs(t, err, &denied, "without a place in the queue, the answer names the holder")
+
+	queued, again := wait(t.Context(), "bob")
+	<-queued
+	require.NoError(t, table.Release(t.Context(), held.ID, "ann"))
+	assert.NoError(t, <-again)
 }
 
-func (r *reading) Commit(ctx context.Context, txn kv.Txn) (kv.Result, error) {
-	if len(txn.If) == 0 && !slices.ContainsFunc(txn.Then, kv.Op.Puts) {
-		r.reads.Add(1)
-	}
-	return r.Store.Commit(ctx, txn)
-}
-
-// A listing of a place with many locks below it does not ask the store for them: etcd counts all keys of a place at each read, and all
-// writes wait meanwhile.
-func TestAListingOfManyLocksDoesNotReadThemAll(t *testing.T) {
-	store := &reading{Store: kvtest.Open(t)}
-	table, err := locks.Open(t.Context(), store, locks.Config{})
-	require.NoError(t, err)
-	t.Cleanup(table.Close)
-	const many = 60
-	for i := range many {
-		_, err := table.Acquire(t.Context(), want(ann, at("place", fmt.Sprint(i))))
-		require.NoError(t, err)
-	}
-	require.Eventually(t, func() bool {
-		seen := 0
-		return table.Seen(at("place", fmt.Sprint(many-1)), func([]locks.Path) bool { seen++; return true }) && seen > 0
-	}, 10*time.Second, time.Millisecond)
-	before := store.reads.Load()
-	page, err := table.List(t.Context(), at("place"), "", 10)
-	require.NoError(t, err)
-	assert.Len(t, page.Holders, 10)
-	assert.NotEmpty(t, page.Next)
-	assert.Equal(t, before, store.reads.Load())
+// A page is loaded again while the store is crowded. It gets the lock that the former page has left, which ends for it.
+func TestAPageKeepsItsLockInACrowdedStore(t *testing.T) {
+	var crowded atomic.Bool
+	table := bounded(t, Config{Crowded: crowded.Load})
+	r := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: time.Hour, Exact: true}
+	former := seen(t, table, r)
+	crowded.Store(true)
+	r.Replace = []int64{former.Token}
+	next := seen(t, table, r)
+	r.Replace, r.PassOn, r.Wait = []int64{next.Token}, true, time.Minute
+	seen(t, table, r)
+	r.Paths = []Path{{"b"}}
+	_, err := table.Acquire(t.Context(), r)
+	require.ErrorIs(t, err, kv.ErrReserved)
 }
