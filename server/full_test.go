@@ -140,14 +140,37 @@ func TestSavesInAFullCluster(t *testing.T) {
 	assert.Len(t, left, 2, "the content and the mark of the store")
 }
 
-// The disk gets full: saves are refused before the process is in danger, locks go on, and nothing acknowledged is lost.
-func TestAFullDisk(t *testing.T) {
-	dir := t.TempDir()
-	mounted := exec.Command("mount", "-t", "tmpfs", "-o", "size=360m", "tmpfs", dir).Run()
-	if mounted != nil {
+// smallDisk mounts a file system that has room for about 50 MiB of contents.
+func smallDisk(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if exec.Command("mount", "-t", "tmpfs", "-o", "size=360m", "tmpfs", dir).Run() != nil {
 		t.Skip("a small file system cannot be mounted here")
 	}
 	t.Cleanup(func() { assert.NoError(t, exec.Command("umount", "-l", dir).Run()) })
+	return dir
+}
+
+// A desktop program copies a collection over another one, and the disk has no space for the copy. What is at the destination stays.
+func TestACopyWithoutSpaceKeepsItsDestination(t *testing.T) {
+	dir := smallDisk(t)
+	s := start(t, func(c *server.Config) { c.DataDir = dir + "/d" })
+	ann := s.as(t, "ann")
+	ann.status(http.StatusCreated, "MKCOL /dav/c", "MKCOL /dav/old", "PUT /dav/old/kept text")
+	for i := range 4 {
+		a := ann.do("PUT", fmt.Sprint("/dav/c/", i), strings.Repeat("x", 8<<20))
+		require.Equal(t, http.StatusCreated, a.status, "%s", a.text)
+	}
+	assertError(t, ann.to("/dav/old").do("COPY", "/dav/c", nil), http.StatusInsufficientStorage, "store_full")
+	assert.Equal(t, "text", string(ann.do("GET", "/dav/old/kept", nil).text))
+	ann.status(http.StatusNoContent, "DELETE /dav/c/1", "DELETE /dav/c/2", "DELETE /dav/c/3")
+	ann.to("/dav/old").status(http.StatusNoContent, "COPY /dav/c")
+	assert.Equal(t, http.StatusNotFound, ann.do("GET", "/dav/old/kept", nil).status)
+}
+
+// The disk gets full: saves are refused before the process is in danger, locks go on, and nothing acknowledged is lost.
+func TestAFullDisk(t *testing.T) {
+	dir := smallDisk(t)
 	c := server.DefaultConfig()
 	c.DataDir, c.Keep, c.Sweep = dir+"/d", 1, 100*time.Millisecond
 	c.LockTTL = 10 * time.Minute // no heartbeats are sent here, however long this disk takes to get full

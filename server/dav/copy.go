@@ -211,11 +211,25 @@ func (h *Handler) carryOut(t *transfer) (failed []failure, err error) {
 	})
 }
 
-// mayReplace checks that a copy does not exceed the limit of documents when what is at its destination has gone.
+// mayReplace checks, before what is at its destination goes, that a copy has space and does not exceed the limit of documents afterwards.
 func (h *Handler) mayReplace(t *transfer, nodes []node) error {
 	if t.move {
 		return nil // it makes nothing new
 	}
+	size := int64(0)
+	for _, n := range nodes {
+		size += int64(n.info.Size)
+	}
+	end, ok := h.Store.TakeSpace(size)
+	if !ok {
+		return kv.ErrReserved
+	}
+	end() // each document takes its space when it is copied
+	return h.mayMakeInstead(t, nodes)
+}
+
+// mayMakeInstead checks the limit of documents for a copy that replaces what is at its destination.
+func (h *Handler) mayMakeInstead(t *transfer, nodes []node) error {
 	ctx, by := t.r.Context(), t.target.writer(t.to.place)
 	fewer := int64(0)
 	for _, prefix := range []string{t.to.inside(), t.to.id() + "/"} {
