@@ -195,9 +195,10 @@ func TestALockIsExtendedUnderAConditionThatNamesNone(t *testing.T) {
 func TestMistakesOfClientsAreNotLogged(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	s := start(t, func(c *server.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	s := start(t, func(c *server.Config) { c.Log, c.MaxDocuments = slog.New(slog.NewTextHandler(&log, nil)), 1 })
 	ann := s.as(t, "ann")
 	ann.status(http.StatusCreated, "PUT /dav/a text")
+	ann.status(http.StatusInsufficientStorage, "PUT /dav/b text", "MKCOL /dav/c")
 	ann.with("Destination", "http://elsewhere.example.com/dav/b").status(http.StatusBadGateway, "COPY /dav/a")
 	ann.with("X-WOPI-Override", "PUT_RELATIVE").status(http.StatusNotImplemented, "POST /wopi/files/a")
 	s.Stop(t)

@@ -29,11 +29,20 @@ type apiError struct {
 
 func (e *apiError) Error() string { return e.message }
 
-// isFailure reports whether the operator should know of it: not if the server stops, a client asks for an operation that does not exist, or
-// for a copy to another server.
+// isFailure reports whether the operator should know of it: not if the server stops, or if a client asks for an operation that does not exist,
+// for a copy to another server, or for more than it may have.
 func (e *apiError) isFailure() bool {
-	return e.status >= 500 && e != errStopping && e.status != http.StatusNotImplemented && e.status != http.StatusBadGateway
+	switch e.status {
+	case http.StatusNotImplemented, http.StatusBadGateway:
+		return false
+	case http.StatusInsufficientStorage:
+		return e.code == codeFull
+	}
+	return e.status >= 500 && e != errStopping
 }
+
+// codeFull is the code where the server has no space.
+const codeFull = "store_full"
 
 type rateError struct{ after int }
 
@@ -104,9 +113,9 @@ func translate(err error) *apiError {
 	case errors.Is(err, content.ErrTooMany):
 		return &apiError{http.StatusInsufficientStorage, "too_many_documents", "You have made as many documents as you may. Nothing was written."}
 	case errors.Is(err, blobs.ErrFull), errors.Is(err, kv.ErrReserved):
-		return &apiError{http.StatusInsufficientStorage, "store_full", "The server has no room for it. Nothing was written; locks go on."}
+		return &apiError{http.StatusInsufficientStorage, codeFull, "The server has no room for it. Nothing was written; locks go on."}
 	case errors.Is(err, kv.ErrFull):
-		return &apiError{http.StatusInsufficientStorage, "store_full", "The server has no room for it. It may have been written all the same; locks go on."}
+		return &apiError{http.StatusInsufficientStorage, codeFull, "The server has no room for it. It may have been written all the same; locks go on."}
 	case errors.Is(err, kv.ErrUnavailable), errors.Is(err, blobs.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return errUnavailable
 	}
