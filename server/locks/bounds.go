@@ -53,7 +53,7 @@ func (t *Table) withinLimits(own *ticket, r Request) error {
 // mayGrow returns [kv.ErrReserved] if the remaining space of the store is for the leases that exist. A place in the queue takes space, too. A
 // request that repeats or replaces a lease adds nothing, nor does one that waits already, or to which the holder hands over.
 func (t *Table) mayGrow(own *ticket, r Request) error {
-	if t.config.Crowded == nil || r.First || !t.config.Crowded() {
+	if r.First || !t.crowded() {
 		return nil
 	}
 	t.mirror.mu.Lock()
@@ -97,9 +97,15 @@ func (t *Table) remembersMuch(holder string) bool {
 }
 
 // mayForbid returns an error if giving up a ticket without a place in the queue would only add to the holder's
-// remembered tickets. A lease that was granted under the ticket is released in any case.
+// remembered tickets, or take space that is for leases. A lease that was granted under the ticket is released in any case.
 func (t *Table) mayForbid(ctx context.Context, own *ticket) error {
-	if !t.remembersMuch(own.Holder) {
+	var refusal error
+	switch {
+	case t.remembersMuch(own.Holder):
+		refusal = ErrTooManyTickets
+	case t.crowded():
+		refusal = kv.ErrReserved
+	default:
 		return nil
 	}
 	if err := t.hearAll(ctx); err != nil {
@@ -108,7 +114,10 @@ func (t *Table) mayForbid(ctx context.Context, own *ticket) error {
 	t.mirror.mu.Lock()
 	defer t.mirror.mu.Unlock()
 	if len(t.mirror.asked[askedKey(own.claim)]) == 0 {
-		return ErrTooManyTickets
+		return refusal
 	}
 	return nil
 }
+
+// crowded reports whether the store has no space for further leases.
+func (t *Table) crowded() bool { return t.config.Crowded != nil && t.config.Crowded() }

@@ -64,3 +64,15 @@ func TestAPageKeepsItsLockInACrowdedStore(t *testing.T) {
 	_, err := table.Acquire(t.Context(), r)
 	require.ErrorIs(t, err, kv.ErrReserved)
 }
+
+// What is remembered of a ticket that was given up takes space, too. A lease is given back by its ticket all the same.
+func TestACrowdedStoreRemembersNoFurtherTickets(t *testing.T) {
+	var crowded atomic.Bool
+	table := bounded(t, Config{Crowded: crowded.Load})
+	seen(t, table, Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: time.Hour, Ticket: "held"})
+	crowded.Store(true)
+	require.ErrorIs(t, table.GiveUp(t.Context(), "ann", "new"), kv.ErrReserved)
+	require.NoError(t, table.GiveUp(t.Context(), "ann", "held"))
+	crowded.Store(false)
+	seen(t, table, Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "bob"}, TTL: time.Hour})
+}
