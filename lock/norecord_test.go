@@ -106,3 +106,97 @@ func TestHolderBesideAnOldRecordKeepsItsLockWithinItsTTL(t *testing.T) {
 		require.NoError(t, got.lease.Release(t.Context()))
 	})
 }
+
+// A waiter arrives while the holder beside the old record is busy for a few seconds.
+func TestBusyHolderBesideAnOldRecordKeepsItsLockFromANewWaiter(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		network, busy := locktest.NewNetwork(), new(atomic.Bool)
+		holder, lease := w.besideAnOldRecord(busyChannel{network.Join(), busy})
+		w.sleep(8 * time.Second)
+		busy.Store(true)
+		waiting := w.withFallback("waiter", network.Join()).begin(t.Context(), patient)
+		w.sleep(4 * time.Second)
+		busy.Store(false)
+		w.sleep(time.Minute)
+		require.NoError(t, lease.Err())
+		holder.release(lease)
+		got := <-waiting
+		require.NoError(t, got.err)
+		require.NoError(t, got.lease.Release(t.Context()))
+	})
+}
+
+// A waiter that arrives when a frozen holder's record has expired asks for a few seconds, and then takes over.
+func TestLateWaiterTakesOverFromAFrozenHolder(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		victim, _ := w.frozen(5 * time.Second)
+		w.sleep(time.Minute)
+		got := <-w.withFallback("waiter", locktest.NewNetwork().Join()).begin(t.Context(), patient)
+		require.NoError(t, got.err)
+		between(t, time.Minute+5*time.Second, got.at, time.Minute+7*time.Second)
+		assert.True(t, isLost(victim))
+		require.NoError(t, got.lease.Release(t.Context()))
+	})
+}
+
+// Two tabs hold the project shared, and both are frozen. A waiter takes over when nobody has answered for another TTL: it reads the record
+// of one of them only.
+func TestFrozenSharedHoldersAreTakenOver(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		_, err := w.space.Client("another").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Shared}}})
+		require.NoError(t, err)
+		victim, _ := w.frozenAs(lock.Shared, 25*time.Second)
+		got := <-w.talking("waiter", locktest.NewNetwork().Join()).begin(t.Context(), patient)
+		require.NoError(t, got.err)
+		between(t, 50*time.Second, got.at, 57*time.Second)
+		assert.True(t, isLost(victim))
+		require.NoError(t, got.lease.Release(t.Context()))
+	})
+}
+
+// A waiter for the project arrives while the holder of a place in it is busy for a few seconds, beside the record of an earlier holder of the
+// project. The holder of a place has no record.
+func TestBusyHolderOfAPlaceBesideAnOldRecordKeepsItsLock(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		gone, _ := w.frozen(time.Second)
+		require.NoError(t, gone.Release(t.Context()))
+		network, busy := locktest.NewNetwork(), new(atomic.Bool)
+		holder := w.withFallback("holder", busyChannel{network.Join(), busy})
+		place := holder.acquire(lock.AcquireOptions{Path: []string{"u1"}})
+		w.sleep(8 * time.Second)
+		busy.Store(true)
+		waiting := w.withFallback("waiter", network.Join()).begin(t.Context(), patient)
+		w.sleep(4 * time.Second)
+		busy.Store(false)
+		w.sleep(time.Minute)
+		require.NoError(t, place.Err())
+		holder.release(place)
+		got := <-waiting
+		require.NoError(t, got.err)
+		require.NoError(t, got.lease.Release(t.Context()))
+	})
+}
+
+// Two tabs hold the project shared, and one of them is frozen. Its record is the one that others read. The other tab renews its
+// lease and is busy for a few seconds when that record expires.
+func TestBusySharedHolderBesideAFrozenOneKeepsItsLock(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		network, busy := locktest.NewNetwork(), new(atomic.Bool)
+		b := w.backend("holder")
+		b.Records = &locktest.Records{} // others read the record with the highest token, which is that of the frozen tab
+		holder := w.configured("holder", lock.Config{Backends: []lock.Backend{b}, Channel: busyChannel{network.Join(), busy}})
+		lease := holder.acquire(lock.AcquireOptions{Mode: lock.Shared})
+		w.frozenAs(lock.Shared, 25*time.Second)
+		waiting := w.talking("waiter", network.Join()).begin(t.Context(), patient)
+		w.sleep(24 * time.Second)
+		busy.Store(true)
+		w.sleep(4 * time.Second)
+		busy.Store(false)
+		w.sleep(time.Minute)
+		require.NoError(t, lease.Err())
+		assert.Empty(t, waiting)
+		w.space.Kill("frozen")
+		holder.release(lease)
+		require.NoError(t, (<-waiting).err)
+	})
+}

@@ -20,6 +20,8 @@ const (
 	lookLimit = 15 * time.Second
 	// readLimit is how long a waiter tries to read a record; unreadableLimit is that time if it could not be read before.
 	readLimit, unreadableLimit = 2 * time.Second, 300 * time.Millisecond
+	// busyLimit is how long a living client may be busy without an answer.
+	busyLimit = 5 * time.Second
 	// guardLimit is how long a waiter lets another waiter take over before it regards that waiter as frozen itself. It
 	// waits up to half as long again, each waiter for a different time.
 	guardLimit = 10 * time.Second
@@ -27,11 +29,13 @@ const (
 
 // suspect is a holder that may be frozen.
 type suspect struct {
-	holders    []string      // the clients that have the lock
+	holders    presentHolders
 	record     Record        // the last record of them that could be read, if any
 	seen       time.Duration // when it was first read, on the monotonic clock
+	valid      bool          // that record was seen before it expired
+	recorded   bool          // there is a record of them
 	unreadable bool          // no record can be read any more,
-	silent     bool          // no record was written, and nobody answers,
+	silent     bool          // nobody answers, and that has to last,
 	since      time.Duration // from then on
 	answered   time.Duration // when it last answered although the record had expired; 0: it never did
 	ttl        time.Duration // of the lease that it named in that answer; 0: not known
@@ -40,7 +44,7 @@ type suspect struct {
 // read stores the record that a waiter has just read.
 func (s *suspect) read(r Record, now Instant) {
 	if !r.same(s.record) {
-		s.seen, s.answered, s.ttl = now.Mono, 0, 0
+		s.seen, s.answered, s.ttl, s.silent = now.Mono, 0, 0, false
 	}
 	s.record = r
 }
@@ -106,24 +110,27 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 	record, there, err := a.read(ctx, t, s.unreadable)
 	now := a.m.config.Clock.Now()
 	holders := a.holders(ctx, t)
-	if len(holders) == 0 || !among(holders, s.holders) {
+	if !holders.among(s.holders) {
 		*s = suspect{}
 	}
 	s.holders = holders
+	record, there = holders.own(record, there)
+	s.recorded = there
 	switch {
 	case err == nil:
 		s.read(record, now)
-		s.unreadable, s.silent = false, s.silent && !there
+		s.unreadable = false
 	case errors.Is(err, ErrUnsupported), errors.Is(err, ErrFallbackConflict), t.backend.Local != nil:
 		s.unreadable = false // no records here, or those of a newer version, or the holder waits for a server
 	case !s.unreadable:
 		s.unreadable, s.since = true, max(begun.Mono, now.Mono-readLimit) // not the time for which this page was frozen
 	}
 	left := s.left(now)
+	s.valid = s.valid || left > 0 && there
 	switch {
-	case len(holders) > 0 && t.backend.Local != nil && !s.unreadable && !there:
+	case len(holders.clients) > 0 && t.backend.Local != nil && !s.unreadable && !there:
 		return a.unrecorded(ctx, t, s, now)
-	case len(holders) == 0, !s.unreadable && !there:
+	case len(holders.clients) == 0, !s.unreadable && !there:
 		return false, lookAgain
 	case s.unreadable: // the holder is asked meanwhile: a living one may be slow
 		left = s.since + s.patience() - now.Mono
@@ -131,13 +138,13 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 		return false, min(left, lookLimit)
 	}
 	if ttl, ok := a.m.answers(ctx, t.key, s.record.LeaseID); ok {
-		s.unreadable, s.answered, s.ttl = false, now.Mono, ttl
+		s.unreadable, s.silent, s.answered, s.ttl = false, false, now.Mono, ttl
 		return false, lookAgain
 	}
-	if left <= 0 {
-		return true, lookAgain
+	if left <= 0 && !s.unreadable {
+		left = s.silence(now, s.doubt())
 	}
-	return false, min(left, lookAgain)
+	return left <= 0, max(0, min(left, lookAgain))
 }
 
 // unrecorded reports whether a client that waits for a server, and therefore has no record yet, is frozen: it has not
@@ -147,11 +154,28 @@ func (a *acquisition) unrecorded(ctx context.Context, t *target, s *suspect, now
 		s.silent = false
 		return false, lookAgain
 	}
+	left := s.silence(now, s.patience())
+	return left <= 0, max(0, min(left, lookAgain))
+}
+
+// silence returns how much longer nobody may answer before the holder counts as frozen.
+func (s *suspect) silence(now Instant, limit time.Duration) (left time.Duration) {
 	if !s.silent {
 		s.silent, s.since = true, now.Mono
 	}
-	left := s.since + s.patience() - now.Mono
-	return left <= 0, max(0, min(left, lookAgain))
+	return s.since + limit - now.Mono
+}
+
+// doubt is how long nobody may answer after a record has expired. The record of a shared lease may be that of one holder alone, and
+// the others renew theirs. A record that this waiter has never seen valid may belong to an earlier client, while the present holder could write none.
+func (s *suspect) doubt() time.Duration {
+	switch {
+	case s.holders.shared:
+		return s.patience()
+	case !s.valid:
+		return busyLimit
+	}
+	return 0
 }
 
 // patience is how long a record that cannot be read counts as valid: it may have been renewed just before.
@@ -234,36 +258,51 @@ func (a *acquisition) foundFrozen(ctx context.Context, t *target, s suspect) boo
 // stillFrozen looks once more at a holder that was found frozen.
 func (a *acquisition) stillFrozen(ctx context.Context, t *target, s suspect) bool {
 	record, there, err := a.read(ctx, t, s.unreadable)
+	record, there = s.holders.own(record, there)
 	switch {
-	case s.silent && (err != nil || there),
-		!s.silent && err == nil && (!there || s.unreadable || !record.same(s.record) || s.left(a.m.config.Clock.Now()) > 0):
+	case !s.recorded && !s.unreadable && (err != nil || there),
+		(s.recorded || s.unreadable) && err == nil && (!there || s.unreadable || !record.same(s.record) || s.left(a.m.config.Clock.Now()) > 0):
 		return false
 	}
 	if _, lives := a.m.answers(ctx, t.key, s.record.LeaseID); lives {
 		return false
 	}
-	holders := a.holders(ctx, t)
-	return len(holders) > 0 && among(holders, s.holders)
+	return a.holders(ctx, t).among(s.holders)
 }
 
-// holders names the clients that have the lock; none if that cannot be known.
-func (a *acquisition) holders(ctx context.Context, t *target) (clients []string) {
+// presentHolders are the clients that have the lock, as the Locker shows them.
+type presentHolders struct {
+	clients []string
+	shared  bool // they do not exclude each other
+}
+
+// own returns the record, unless it is that of an earlier client: it excludes others, and these holders do not. They have places of the
+// project, which have no record.
+func (p presentHolders) own(r Record, there bool) (Record, bool) {
+	if p.shared && r.Mode == Exclusive {
+		return Record{}, false
+	}
+	return r, there
+}
+
+// among reports whether there are holders, all of them are among the others, and they hold the lock in the same mode.
+func (p presentHolders) among(others presentHolders) bool {
+	return len(p.clients) > 0 && p.shared == others.shared && !slices.ContainsFunc(p.clients, func(one string) bool { return !slices.Contains(others.clients, one) })
+}
+
+// holders returns the clients that have the lock; none if that cannot be known.
+func (a *acquisition) holders(ctx context.Context, t *target) (p presentHolders) {
 	l := t.backend.beneath()
 	snapshot, err := bounded(ctx, answerLimit, l.Locker.Query)
 	if err != nil {
-		return nil
+		return p
 	}
 	for _, held := range snapshot.Held {
 		if held.Name == l.Name() {
-			clients = append(clients, held.ClientID)
+			p.clients, p.shared = append(p.clients, held.ClientID), held.Mode == Shared
 		}
 	}
-	return clients
-}
-
-// among reports whether all are among the others.
-func among(all, others []string) bool {
-	return !slices.ContainsFunc(all, func(one string) bool { return !slices.Contains(others, one) })
+	return p
 }
 
 // endTakeOver lets the next waiter look, now that the record belongs to this acquisition.

@@ -17,9 +17,14 @@ import (
 // frozen is a holder that does not run: its lock and its record stay, and it does not answer.
 func (w *world) frozen(expires time.Duration) (lock.Grant, lock.Record) {
 	w.Helper()
-	grant, err := w.space.Client("frozen").Request(w.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Exclusive}}})
+	return w.frozenAs(lock.Exclusive, expires)
+}
+
+func (w *world) frozenAs(mode lock.Mode, expires time.Duration) (lock.Grant, lock.Record) {
+	w.Helper()
+	grant, err := w.space.Client("frozen").Request(w.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: mode}}})
 	require.NoError(w, err)
-	record := lock.Record{Resource: "project", LeaseID: "of the frozen", OwnerID: "frozen", AcquiredAt: w.start, ExpiresAt: w.start.Add(expires), TTL: expires}
+	record := lock.Record{Resource: "project", LeaseID: "of the frozen", OwnerID: "frozen", AcquiredAt: w.start, ExpiresAt: w.start.Add(expires), TTL: expires, Mode: mode}
 	record.Token, err = w.records.Claim(w.Context(), record, false)
 	require.NoError(w, err)
 	return grant, record
