@@ -129,7 +129,7 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 	s.valid = s.valid || left > 0 && there
 	switch {
 	case len(holders.clients) > 0 && t.backend.Local != nil && !s.unreadable && !there:
-		return a.unrecorded(ctx, t, s, now)
+		return a.unrecorded(ctx, s, now)
 	case len(holders.clients) == 0, !s.unreadable && !there:
 		return false, lookAgain
 	case s.unreadable: // the holder is asked meanwhile: a living one may be slow
@@ -137,7 +137,7 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 	case left > 0 && s.answered == 0:
 		return false, min(left, lookLimit)
 	}
-	if ttl, ok := a.m.answers(ctx, t.key, s.record.LeaseID); ok {
+	if ttl, ok := a.m.answers(ctx); ok {
 		s.unreadable, s.silent, s.answered, s.ttl = false, false, now.Mono, ttl
 		return false, lookAgain
 	}
@@ -149,8 +149,8 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 
 // unrecorded reports whether a client that waits for a server, and therefore has no record yet, is frozen: it has not
 // answered for as long as its record would be valid.
-func (a *acquisition) unrecorded(ctx context.Context, t *target, s *suspect, now Instant) (frozen bool, again time.Duration) {
-	if _, ok := a.m.answers(ctx, t.resource, ""); ok {
+func (a *acquisition) unrecorded(ctx context.Context, s *suspect, now Instant) (frozen bool, again time.Duration) {
+	if _, ok := a.m.answers(ctx); ok {
 		s.silent = false
 		return false, lookAgain
 	}
@@ -264,7 +264,7 @@ func (a *acquisition) stillFrozen(ctx context.Context, t *target, s suspect) boo
 		(s.recorded || s.unreadable) && err == nil && (!there || s.unreadable || !record.same(s.record) || s.left(a.m.config.Clock.Now()) > 0):
 		return false
 	}
-	if _, lives := a.m.answers(ctx, t.key, s.record.LeaseID); lives {
+	if _, lives := a.m.answers(ctx); lives {
 		return false
 	}
 	return a.holders(ctx, t).among(s.holders)
@@ -299,7 +299,7 @@ func (a *acquisition) holders(ctx context.Context, t *target) (p presentHolders)
 	}
 	for _, held := range snapshot.Held {
 		if held.Name == l.Name() {
-			p.clients, p.shared = append(p.clients, held.ClientID), held.Mode == Shared
+			p.clients, p.shared = append(p.clients, held.ClientID), held.Mode == Shared && (p.shared || p.clients == nil)
 		}
 	}
 	return p
@@ -334,30 +334,27 @@ func (a *acquisition) read(ctx context.Context, t *target, unreadable bool) (Rec
 	return f.record, f.ok, err
 }
 
-// answers reports whether the owner of a lease answers, or any living owner that holds a part of the resource: a holder
-// that is gone may have left a record behind. If no owner can be asked, the owner may live. It returns the TTL of the lease that was reported.
-func (m *Manager) answers(ctx context.Context, resource, leaseID string) (ttl time.Duration, ok bool) {
-	holders, waiters := m.present()
-	if ttl, ok = speaks(resource, leaseID, holders, waiters); ok {
+// answers reports whether a living owner holds the project or a part of it. Every lease of the project holds the project's name on this
+// machine, at least shared, under whatever name the owner reports it: that of this machine or of a server. If no owner can be asked, the owner may live.
+// answers returns the longest TTL of the leases that were reported.
+func (m *Manager) answers(ctx context.Context) (ttl time.Duration, ok bool) {
+	if ttl, ok = holding(m.present()); ok {
 		return ttl, ok
 	}
 	err := m.collectAnswers(ctx, func(a Message) (enough bool) {
-		ttl, ok = speaks(resource, leaseID, a.Holders, a.Waiters)
+		ttl, ok = holding(a.Holders, a.Waiters)
 		return ok
 	})
 	return ttl, ok || err != nil
 }
 
-func speaks(resource, leaseID string, holders []Holder, waiters []Waiter) (ttl time.Duration, ok bool) {
+// holding reports whether an owner with these holders and waiters holds a name, and the longest TTL of its leases.
+func holding(holders []Holder, waiters []Waiter) (ttl time.Duration, ok bool) {
 	for _, h := range holders {
-		if h.LeaseID == leaseID || named(h.Wants, resource) {
-			return h.TTL, true
-		}
+		ttl, ok = max(ttl, h.TTL), true
 	}
 	for _, w := range waiters {
-		if w.HoldsLocal && w.Resource == resource || named(w.Held, resource) {
-			return 0, true
-		}
+		ok = ok || w.HoldsLocal || len(w.Held) > 0
 	}
-	return 0, false
+	return ttl, ok
 }

@@ -27,9 +27,12 @@ func newHousehold(n *internet) *fullBrowser {
 }
 
 func (h *fullBrowser) open(t *testing.T, session, id string) *tab {
+	return h.openOver(t, session, id, lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client(id), Records: h.records})
+}
+
+func (h *fullBrowser) openOver(t *testing.T, session, id string, local lock.Backend) *tab {
 	b := &browser{net: h.n, session: session}
-	document := remote.NewDocument(remote.Config{Server: b, URL: "https://locks.example/", Document: "project", Name: "tab " + id,
-		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client(id), Records: h.records}})
+	document := remote.NewDocument(remote.Config{Server: b, URL: "https://locks.example/", Document: "project", Name: "tab " + id, Local: local})
 	m, err := lock.NewManager(lock.Config{OwnerID: id, Backends: []lock.Backend{document.Backend()}, Channel: h.network.Join()})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, m.Close(context.Background())) })

@@ -1,0 +1,63 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/lock"
+)
+
+// local is the lock of this machine for a tab that goes on without a record if it cannot write one.
+func (h *fullBrowser) local(id string) lock.Backend {
+	return lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: h.space.Client(id),
+		Records: lock.WithFallback(h.records, &lock.WallTokens{Clock: lock.SystemClock{}}, nil)}
+}
+
+// openWithoutServer opens a tab of the same project without a server.
+func (h *fullBrowser) openWithoutServer(t *testing.T, id string) *tab {
+	m, err := lock.NewManager(lock.Config{OwnerID: id, Backends: []lock.Backend{h.local(id)}, Channel: h.network.Join()})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, m.Close(context.Background())) })
+	return &tab{Manager: m, t: t}
+}
+
+// A tab with a server waits for the project. A tab without one holds a place in it, for which there is no record, and answers under other
+// names than those of the server.
+func TestHolderOfAPlaceWithoutServerKeepsItsLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHousehold(newInternet())
+		holder := h.openWithoutServer(t, "holder")
+		place := holder.acquire(lock.AcquireOptions{Path: []string{"u1"}})
+		waiting := h.open(t, "B", "waiter").begin(t.Context(), patient)
+		sleep(2 * time.Minute)
+		require.NoError(t, place.Err())
+		holder.release(place)
+		require.NoError(t, <-waiting)
+	})
+}
+
+// A tab without a server waits for the project, and finds the expired record of a tab that is gone. A tab with a server holds the project
+// without a record, and answers under the names of the server.
+func TestHolderWithServerBesideAnOldRecordKeepsItsLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHousehold(newInternet())
+		_, err := h.records.Claim(t.Context(), lock.Record{Resource: "holdfast:project", LeaseID: "of the gone", AcquiredAt: time.Now(),
+			ExpiresAt: time.Now().Add(time.Second), TTL: time.Second, Mode: lock.Exclusive}, false)
+		require.NoError(t, err)
+		h.records.OnClaim = func(lock.Record) error { return errors.New("the disk is full") }
+		holder := h.openOver(t, "A", "holder", h.local("holder"))
+		lease := holder.acquire(lock.AcquireOptions{})
+		sleep(2 * time.Second)
+		waiting := h.openWithoutServer(t, "waiter").begin(t.Context(), patient)
+		sleep(2 * time.Minute)
+		require.NoError(t, lease.Err())
+		holder.release(lease)
+		require.NoError(t, <-waiting)
+	})
+}
