@@ -44,7 +44,7 @@ type suspect struct {
 // read stores the record that a waiter has just read.
 func (s *suspect) read(r Record, now Instant) {
 	if !r.same(s.record) {
-		s.seen, s.answered, s.ttl, s.silent = now.Mono, 0, 0, false
+		s.seen, s.answered, s.ttl, s.valid, s.silent = now.Mono, 0, 0, false, false
 	}
 	s.record = r
 }
