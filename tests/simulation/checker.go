@@ -269,3 +269,17 @@ func (c *checker) call(t *tab, what string, limit time.Duration, f func(context.
 		c.w.found("settled", "%s: %s took %s, longer than %s", t.name, what, took.Round(time.Millisecond), limit)
 	}
 }
+
+// robbed reports a takeover from a tab that runs and believes in a lease. If the wall clock was set, the lease may have ended by it.
+func (c *checker) robbed(at *origin, stealer *tab, holder string) {
+	if at.clock.setSince(time.Now().Add(-time.Minute)) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, b := range c.beliefs {
+		if b.tab.at == at && b.tab.name == holder && !b.released && b.lease.Err() == nil && b.tab.runs(watchEvery) && b.tab != stealer {
+			c.w.found("robbed", "%s takes over from %s", stealer.name, b)
+		}
+	}
+}

@@ -30,6 +30,7 @@ func (l *locker) Request(ctx context.Context, r lock.Request) (lock.Grant, error
 	if r.Steal {
 		l.tab.w.note(l.tab.name, "steals %s", r.Wants[0].Name)
 		l.tab.at.stolen()
+		l.tab.at.checkTakeover(l.tab, r.Wants[0].Name)
 	}
 	asked, stop := context.WithCancel(context.Background())
 	defer stop()

@@ -95,6 +95,19 @@ func (o *origin) stolen() {
 	o.steal = time.Now()
 }
 
+// checkTakeover passes the holders of a name to the checker if a tab steals it to take over: it holds a lock for that.
+func (o *origin) checkTakeover(stealer *tab, name string) {
+	held := o.snapshot()
+	if !slices.Contains(held, lock.Info{Name: name + " takeover", Mode: lock.Exclusive, ClientID: stealer.name}) {
+		return
+	}
+	for _, i := range held {
+		if i.Name == name {
+			o.w.robbed(o, stealer, i.ClientID)
+		}
+	}
+}
+
 // stolenSince reports whether a lock was stolen since a moment.
 func (o *origin) stolenSince(t time.Time) bool {
 	o.mu.Lock()

@@ -15,6 +15,7 @@ type world struct {
 	verbose bool // every request is recorded
 	began   time.Time
 	steps   *dice // for steps without an actor
+	robbed  func(at *origin, stealer *tab, holder string)
 
 	mu       sync.Mutex
 	trace    []string
