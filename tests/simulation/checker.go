@@ -270,8 +270,8 @@ func (c *checker) call(t *tab, what string, limit time.Duration, f func(context.
 	}
 }
 
-// robbed reports a takeover from a tab that runs and believes in a lease. If the wall clock was set, the lease may have ended by it.
-func (c *checker) robbed(at *origin, stealer *tab, holder string) {
+// takenFrom reports a takeover from a tab that runs and believes in a lease. If the wall clock was set, the lease may have ended by it.
+func (c *checker) takenFrom(at *origin, stealer *tab, holder string) {
 	if at.clock.setSince(time.Now().Add(-time.Minute)) {
 		return
 	}
@@ -279,7 +279,7 @@ func (c *checker) robbed(at *origin, stealer *tab, holder string) {
 	defer c.mu.Unlock()
 	for _, b := range c.beliefs {
 		if b.tab.at == at && b.tab.name == holder && !b.released && b.lease.Err() == nil && b.tab.runs(watchEvery) && b.tab != stealer {
-			c.w.found("robbed", "%s takes over from %s", stealer.name, b)
+			c.w.found("taken", "%s takes over from %s", stealer.name, b)
 		}
 	}
 }

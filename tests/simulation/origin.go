@@ -103,7 +103,7 @@ func (o *origin) checkTakeover(stealer *tab, name string) {
 	}
 	for _, i := range held {
 		if i.Name == name {
-			o.w.robbed(o, stealer, i.ClientID)
+			o.w.takenFrom(o, stealer, i.ClientID)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func Run(seed uint64, verbose bool) Result {
 	w := newWorld(seed)
 	w.verbose = verbose
 	r := &run{w: w, plan: newPlan(w.dice("plan")), checker: newChecker(w), words: newWords(w), ended: make(chan struct{}), calmed: make(chan struct{}), managers: make(map[*tab]*lock.Manager)}
-	w.robbed = r.checker.robbed
+	w.takenFrom = r.checker.takenFrom
 	r.words.remote, r.words.small, r.words.merging = r.plan.remote, r.plan.history.MaxGenerations < 1000, r.plan.merges > 0
 	w.note("run", "plan %+v", r.plan)
 	r.build()

@@ -11,11 +11,11 @@ import (
 
 // world is one run: its seed, its steps, and the findings of the checker.
 type world struct {
-	seed    uint64
-	verbose bool // every request is recorded
-	began   time.Time
-	steps   *dice // for steps without an actor
-	robbed  func(at *origin, stealer *tab, holder string)
+	seed      uint64
+	verbose   bool // every request is recorded
+	began     time.Time
+	steps     *dice // for steps without an actor
+	takenFrom func(at *origin, stealer *tab, holder string)
 
 	mu       sync.Mutex
 	trace    []string
