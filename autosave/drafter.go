@@ -96,9 +96,7 @@ func (dr *drafter) resolved(id string, number int64) {
 		dr.newest = nil
 	}
 	dr.events.tell(Event{Type: EventPhase, State: dr.state(), Generation: &g})
-	if own == nil || own.Number < number || marks == dr.drafts.ownMarks { // otherwise more was typed
-		dr.reconsider()
-	}
+	dr.reconsider()
 }
 
 // refreshDrafts asks which drafts still wait for a decision, because another page may have decided about some.
@@ -182,7 +180,11 @@ func (dr *drafter) waitingDrafts(ctx context.Context) ([]Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	return dr.listWaiting(ctx, false)
+	listed, err := dr.listWaiting(ctx, false)
+	if !slices.ContainsFunc(listed, func(d Draft) bool { return d.OwnerID == dr.config.Locks.OwnerID() }) {
+		dr.do(dr.reconsider) // the changes of this page may be none
+	}
+	return listed, err
 }
 
 // listWaiting lists the drafts, and lists them again if this page has learned something about them meanwhile. With refresh, it also looks for

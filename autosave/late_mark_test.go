@@ -1,0 +1,59 @@
+package autosave_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
+)
+
+// A page reports the last change of a text only after the text has become a draft. The user discards the draft. The page says that it has
+// nothing unsaved, and it does not save the discarded text as it edits again.
+func TestDiscardedTextWithALateMarkIsNotSaved(t *testing.T) {
+	for name, elsewhere := range map[string]bool{"by the page itself": false, "by another page": true} {
+		t.Run(name, func(t *testing.T) {
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				a := w.savedOne(storage)
+				w.stealFrom(a, ", mine")
+				a.MarkDirty()
+				decides := a
+				if elsewhere {
+					decides = w.author("b", storage)
+					decides.config.NoStandby = true
+					editor := w.stealer()
+					decides.start()
+					require.NoError(t, editor.Release(t.Context()))
+				}
+				require.NoError(t, decides.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
+				w.sleep(time.Second)
+				assert.Zero(t, a.State().PendingBytes)
+				require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+				w.sleep(time.Minute)
+				assert.Equal(t, "one", a.shows())
+				assert.Equal(t, "one", w.saved())
+				assert.Empty(t, storedDraft(t, storage))
+			})
+		})
+	}
+}
+
+// A page that may not write marks a text in which nothing has changed, as an editor may do that loads it. The page makes no draft of that, and
+// asks for the drafts. Then it says that it has nothing unsaved.
+func TestLateMarkOfAViewerIsNothingUnsaved(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		w.savedOne(storage)
+		b := w.author("b", storage).start()
+		require.True(t, b.ReadOnly())
+		b.MarkDirty()
+		w.sleep(time.Second)
+		require.NotZero(t, b.State().PendingBytes)
+		require.Empty(t, b.texts())
+		w.sleep(0)
+		assert.Zero(t, b.State().PendingBytes)
+		assert.Zero(t, last(b.page, autosave.EventPhase).State.PendingBytes)
+	})
+}
