@@ -19,9 +19,10 @@ const (
 )
 
 // ResolveDraft decides about a draft. AsContent saves the text of this page, makes the draft the content and gives it
-// to the page by [EventEditable]. AsGeneration keeps the draft in the history, and fails with ErrQuota if the limits of
-// the history leave no room. The draft is removed once that is durable. AsDiscard removes it at once,
-// and fails with ErrNotFound if this page makes it the content at that moment, or if it has more text than this page knew.
+// to the page by [EventEditable]. AsGeneration keeps the draft in the history, and saves the text of this page first if
+// nothing is saved yet. It fails with ErrQuota if the limits of the history leave no room. The draft is removed once that
+// is durable. AsDiscard removes it at once, and fails with ErrNotFound if this page makes it the content at that moment,
+// or if it has more text than this page knew.
 //
 // A page that may not write can discard a draft, because that changes no saved content; the other two fail there with
 // ErrReadOnly. AsContent also fails with it if the page was read-only meanwhile. Other errors match ErrNotFound,
@@ -81,6 +82,12 @@ func (wr *writer) saveDraft(ctx context.Context, d Draft, as Resolution, decided
 	}
 	if as == AsContent {
 		return wr.makeCurrent(ctx, &restore{content: text, draft: &d, lease: decided})
+	}
+	empty := false
+	if wr.do(func() { empty = wr.newest == nil }); empty { // otherwise the draft would become the content
+		if _, err := wr.flush(ctx, editing); err != nil {
+			return err
+		}
 	}
 	err = answered(ctx, CodeWriteFailed, theStore, func(ctx context.Context) error {
 		_, err := wr.config.Store.Commit(ctx, Commit{Content: Bytes(text), Draft: d.ID, Number: d.Number, Aside: true, Token: lease.Token,

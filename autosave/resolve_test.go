@@ -54,6 +54,20 @@ func TestResolveDraft(t *testing.T) {
 	}
 }
 
+// Nothing is saved when the editor of an empty document keeps a draft in the history. The editor saves its own text first: so the content is
+// what it shows.
+func TestDraftKeptInAnEmptyHistoryIsNotTheContent(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a, b := w.author("a", storage).start(), w.author("b", storage).start()
+		b.types("theirs")
+		require.ErrorIs(t, b.Dispose(t.Context()), autosave.ErrReadOnly)
+		require.NoError(t, a.ResolveDraft(t.Context(), "b-1", autosave.AsGeneration))
+		w.sleep(time.Minute)
+		assert.Empty(t, a.shows())
+		assert.Equal(t, []string{"", "theirs"}, w.generations())
+	})
+}
+
 func TestResolveDraftOfAReadonlyPage(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 		w.dispute(storage)
