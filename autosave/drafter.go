@@ -25,7 +25,7 @@ func (dr *drafter) sealed(d Draft, text int64, content *Generation) {
 	dr.emit(Event{Type: EventDraft, Draft: &d})
 }
 
-// saved records a generation that this page has written.
+// saved records a generation that this page has written. A page that may not write is asked whether its later changes are in it.
 func (dr *drafter) saved(w *write, g Generation) {
 	dr.newest, dr.success = &g, dr.config.Clock.Now().Wall
 	if w.restore == nil {
@@ -33,6 +33,7 @@ func (dr *drafter) saved(w *write, g Generation) {
 	}
 	dr.contained(g)
 	dr.emit(Event{Type: EventSaved, Generation: &g})
+	dr.reconsider()
 }
 
 // loadedOwn records what a loader has done with the unsaved text of this page: it is a draft, or part of the content.

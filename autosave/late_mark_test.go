@@ -1,6 +1,7 @@
 package autosave_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -39,6 +40,52 @@ func TestDiscardedTextWithALateMarkIsNotSaved(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Another page makes that draft the content. Then nothing is unsaved, until the user types.
+func TestAdoptedTextWithALateMarkIsNotUnsaved(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.savedOne(storage)
+		w.stealFrom(a, ", mine")
+		a.MarkDirty()
+		b := w.author("b", storage).start()
+		require.Equal(t, "one, mine", b.shows())
+		w.sleep(time.Second)
+		assert.Zero(t, a.State().PendingBytes)
+		assert.Zero(t, a.State().Drafts)
+		a.types(", more")
+		assert.NotZero(t, a.State().PendingBytes)
+		require.ErrorIs(t, a.Dispose(t.Context()), autosave.ErrReadOnly)
+	})
+}
+
+// lateCommit is a store that answers a while after it has saved, even if nobody waits any more.
+type lateCommit struct{ autosave.Store }
+
+func (s lateCommit) Commit(ctx context.Context, c autosave.Commit) (autosave.Generation, error) {
+	c.Committed = nil
+	g, err := s.Store.Commit(ctx, c)
+	time.Sleep(50 * time.Millisecond)
+	return g, err
+}
+
+// A page loses its lock while it saves, and reports the last change of that text only then. The save succeeds, so nothing is unsaved.
+func TestSavedTextWithALateMarkIsNotUnsaved(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a := w.author("a", storage)
+		a.config.NoStandby, a.store = true, lateCommit{a.store}
+		a.start()
+		a.types("one, two")
+		w.sleep(510 * time.Millisecond)
+		require.Equal(t, autosave.PhaseGC, a.State().Phase)
+		w.stealer()
+		a.MarkDirty()
+		w.sleep(2 * time.Second)
+		require.Equal(t, "one, two", w.saved())
+		assert.True(t, a.ReadOnly())
+		assert.Zero(t, a.State().PendingBytes)
+		assert.Zero(t, a.State().Drafts)
+	})
 }
 
 // A page that may not write marks a text in which nothing has changed, as an editor may do that loads it. The page makes no draft of that, and
