@@ -29,8 +29,9 @@ func TestDraftThatAnotherPageHasDiscardedStaysDiscarded(t *testing.T) {
 				assert.Zero(t, a.State().PendingBytes)
 				if more != "" {
 					a.types(more)
+					w.sleep(0)
 					require.ErrorIs(t, a.Dispose(t.Context()), autosave.ErrReadOnly)
-					assert.Equal(t, []string{"closed: one, mine, more"}, storedDraft(t, storage))
+					assert.Equal(t, []string{"lock-lost: one, mine, more"}, storedDraft(t, storage))
 					return
 				}
 				require.NoError(t, a.Dispose(t.Context()))

@@ -62,7 +62,7 @@ func (dr *drafter) clean(w *write) {
 	if dr.changes.count() != w.marks {
 		dr.changes.keep(dr.changes.now())
 	} else {
-		dr.drafts.unsaved = unsaved{marked: w.marks} // keepLoss may still run
+		dr.drafts.awaitsLateMark, dr.drafts.unsaved = true, unsaved{marked: w.marks} // keepLoss may still run
 	}
 }
 
@@ -94,7 +94,7 @@ func (dr *drafter) resolved(id string, number int64) {
 	own, marks := dr.drafts.contained(g), dr.changes.count()
 	if own != nil && dr.role == viewing && marks == dr.drafts.unsaved.marked {
 		dr.changes.forget()
-		dr.newest = nil
+		dr.newest, dr.drafts.awaitsLateMark = nil, true
 	}
 	dr.events.tell(Event{Type: EventPhase, State: dr.state(), Generation: &g})
 	dr.reconsider()

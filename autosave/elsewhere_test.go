@@ -36,7 +36,7 @@ func TestTextThatAnotherPageHasSavedIsNoDraft(t *testing.T) {
 				err := a.Dispose(t.Context())
 				if more != "" {
 					require.ErrorIs(t, err, autosave.ErrReadOnly)
-					assert.Equal(t, []string{"closed: one, mine, more"}, storedDraft(t, storage))
+					assert.Equal(t, []string{"lock-lost: one, mine, more"}, storedDraft(t, storage))
 					return
 				}
 				require.NoError(t, err)

@@ -2,6 +2,7 @@ package autosave_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,51 +13,74 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
 )
 
-// A page reports the last change of a text only after the text has become a draft. The user discards the draft. The page says that it has
-// nothing unsaved, and it does not save the discarded text as it edits again.
+// A page reports the last change of a text only after the text has become a draft, before or after the user discards that draft. The page says
+// that it has nothing unsaved, and it does not save the discarded text as it edits again.
 func TestDiscardedTextWithALateMarkIsNotSaved(t *testing.T) {
-	for name, elsewhere := range map[string]bool{"by the page itself": false, "by another page": true} {
-		t.Run(name, func(t *testing.T) {
-			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
-				a := w.savedOne(storage)
-				w.stealFrom(a, ", mine")
-				a.MarkDirty()
-				decides := a
-				if elsewhere {
-					decides = w.author("b", storage)
-					decides.config.NoStandby = true
-					editor := w.stealer()
-					decides.start()
-					require.NoError(t, editor.Release(t.Context()))
-				}
-				require.NoError(t, decides.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
-				w.sleep(time.Second)
-				assert.Zero(t, a.State().PendingBytes)
-				require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
-				w.sleep(time.Minute)
-				assert.Equal(t, "one", a.shows())
-				assert.Equal(t, "one", w.saved())
-				assert.Empty(t, storedDraft(t, storage))
+	for _, elsewhere := range []bool{false, true} {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("by another page %t, mark after it %t", elsewhere, after), func(t *testing.T) {
+				drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+					a := w.savedOne(storage)
+					w.stealFrom(a, ", mine")
+					if !after {
+						a.MarkDirty()
+					}
+					decides := a
+					if elsewhere {
+						decides = w.viewer(storage)
+					}
+					require.NoError(t, decides.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
+					if w.sleep(0); after {
+						a.MarkDirty()
+					}
+					w.sleep(time.Second)
+					assert.Zero(t, a.State().PendingBytes)
+					require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
+					w.sleep(time.Minute)
+					assert.Equal(t, "one", a.shows())
+					assert.Equal(t, "one", w.saved())
+					assert.Empty(t, storedDraft(t, storage))
+				})
 			})
-		})
+		}
 	}
+}
+
+// viewer opens a page that may not write, although nobody else edits.
+func (w *world) viewer(storage *autosavetest.DraftStorage) *writer {
+	w.Helper()
+	b := w.author("b", storage)
+	b.config.NoStandby = true
+	editor := w.stealer()
+	b.start()
+	require.NoError(w, editor.Release(w.Context()))
+	return b
 }
 
 // Another page makes that draft the content. Then nothing is unsaved, until the user types.
 func TestAdoptedTextWithALateMarkIsNotUnsaved(t *testing.T) {
-	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
-		a := w.savedOne(storage)
-		w.stealFrom(a, ", mine")
-		a.MarkDirty()
-		b := w.author("b", storage).start()
-		require.Equal(t, "one, mine", b.shows())
-		w.sleep(time.Second)
-		assert.Zero(t, a.State().PendingBytes)
-		assert.Zero(t, a.State().Drafts)
-		a.types(", more")
-		assert.NotZero(t, a.State().PendingBytes)
-		require.ErrorIs(t, a.Dispose(t.Context()), autosave.ErrReadOnly)
-	})
+	for name, after := range map[string]bool{"mark before": false, "mark after": true} {
+		t.Run(name, func(t *testing.T) {
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				a := w.savedOne(storage)
+				w.stealFrom(a, ", mine")
+				if !after {
+					a.MarkDirty()
+				}
+				b := w.author("b", storage).start()
+				require.Equal(t, "one, mine", b.shows())
+				if w.sleep(time.Second); after {
+					a.MarkDirty()
+					w.sleep(time.Second)
+				}
+				assert.Zero(t, a.State().PendingBytes)
+				assert.Zero(t, a.State().Drafts)
+				a.types(", more")
+				assert.NotZero(t, a.State().PendingBytes)
+				require.ErrorIs(t, a.Dispose(t.Context()), autosave.ErrReadOnly)
+			})
+		})
+	}
 }
 
 // lateCommit is a store that answers a while after it has saved, even if nobody waits any more.
