@@ -33,6 +33,7 @@ func TestLateMarkOfAContentIsNoDraft(t *testing.T) {
 				autosave.markDirty()
 				null`, nil)
 			tab.WaitFor("sealed", browser.Limit)
+			tab.WaitFor("autosave.state().pendingBytes === 0", browser.Limit)
 			assert.Empty(t, browser.Get[[]string](tab, "await texts()"), name)
 			assert.NotContains(t, browser.Get[[]string](tab, "told"), "draft", name)
 			assert.Zero(t, browser.Get[int](tab, "autosave.state().drafts"), name)
