@@ -56,7 +56,7 @@ func TestDraftThatCannotBeSavedWaits(t *testing.T) {
 	})
 }
 
-// A page that could not shut out the editor before it decides about no draft: that editor may still save.
+// A page that could not exclude the previous editor decides about no draft: that editor may still save.
 func TestDraftWaitsWhileThePredecessorIsNotShutOut(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 		w.crashed(storage)

@@ -78,7 +78,7 @@ func TestNextEditorThatLoadsKeepsItsLock(t *testing.T) {
 	})
 }
 
-// The editor accepts, and dies before it grants. Its successor is asked anew.
+// The editor accepts, and dies before it grants. The page asks its successor too.
 func TestSuccessorOfEditorThatAcceptedIsAsked(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
@@ -302,7 +302,7 @@ func TestAcquireWithinEndedLease(t *testing.T) {
 	})
 }
 
-// The program of the page begins anew after the back/forward cache, and the lease around the page's own one is gone: the page is
+// The program of the page begins again after the back/forward cache, and the lease around the page's own one is gone: the page is
 // read-only, and learns of it once. Nobody else would tell it that it may not type.
 func TestBeginAgainWithinEndedLease(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {

@@ -12,7 +12,7 @@ import (
 )
 
 // A page that shows a draft sleeps in the cache of the browser, where it receives nothing, and another page discards the draft. The page begins
-// anew as it wakes. It makes no draft of that text again, whether it edits or not.
+// again as it wakes. It makes no draft of that text again, whether it edits or not.
 func TestDraftThatIsDiscardedWhileItsPageSleepsStaysDiscarded(t *testing.T) {
 	for name, edits := range map[string]bool{"the other page edits": false, "it edits": true} {
 		t.Run(name, func(t *testing.T) {

@@ -21,5 +21,5 @@
 //
 // A page that is killed loses text that it has neither saved nor journalled. A draft that was merged is merged once
 // more if the killed page left a torn index: the store has then forgotten that the generation contains the draft. If
-// the browser empties the storage, all generations are lost; open text is saved anew.
+// the browser empties the storage, all generations are lost; open text is saved again.
 package autosave

@@ -98,7 +98,7 @@ func TestTextTypedWhileLoadingIsKept(t *testing.T) {
 	})
 }
 
-// Something is typed during each snapshot, and there is no place for drafts: the page edits all the same.
+// Something is typed during each snapshot, and there is no place for drafts: the page edits nevertheless.
 func TestTypingWithoutEndDuringLoading(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")

@@ -248,8 +248,8 @@ func (l *Layout) check(names []indexName) error {
 		return err
 	}
 	if !slices.Contains(names, l.top.name) {
-		l.token, l.fenced = 0, false // the next commit begins anew with the files that exist
-		return &Error{Code: CodeEvicted, Detail: "the browser has cleared the storage; what is open is saved anew"}
+		l.token, l.fenced = 0, false // the next commit starts over with the files that exist
+		return &Error{Code: CodeEvicted, Detail: "the browser has cleared the storage; what is open is saved again"}
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func (l blindLocks) Inspect(ctx context.Context) ([]lock.Holder, []lock.Waiter, 
 	return nil, nil, nil
 }
 
-// The waiting page cannot find out in time who edits. It lets the other page pass all the same.
+// The waiting page cannot find out in time who edits. It lets the other page pass nevertheless.
 func TestWaiterAroundThatLooksSlowlyLetsForcePass(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.document("a", "book/1").open()

@@ -105,7 +105,7 @@ func (p *page) verify() {
 }
 
 // mayGoOn reports whether the page still has its lease, after a renewal that ended with err. If not, the page becomes a
-// viewer, or acquires the lock anew.
+// viewer, or acquires the lock again.
 func (p *page) mayGoOn(lease lock.Lease, err error) bool {
 	switch {
 	case wait.Closed(lease.Done()):

@@ -105,7 +105,7 @@ func TestSuspendKeepsWhatCannotBeSaved(t *testing.T) {
 		a.files.Fail()
 		require.ErrorIs(t, a.Suspend(t.Context()), autosave.ErrWriteFailed)
 		assert.Equal(t, autosave.PhaseReadonly, a.State().Phase)
-		assert.False(t, w.tab("b").ReadOnly(), "the lock is given away all the same")
+		assert.False(t, w.tab("b").ReadOnly(), "the lock is given away nevertheless")
 		a.files.Mend()
 		require.NoError(t, a.Resume(t.Context()))
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// loader fences the editor before this page, and reads what earlier editors have left. It runs beside the loop. So it has a copy of the state
+// loader fences the previous editor, and reads what earlier editors have left. It runs beside the loop. So it has a copy of the state
 // that it needs, and returns what it has found.
 type loader struct {
 	*Config
@@ -130,7 +130,7 @@ func (l *loader) foreign(all []Generation, dirty bool) bool {
 }
 
 // decided reports whether a user has decided about the unsaved text of this page while the page slept and received no message about that. The
-// text was discarded, or is kept in the history. decided applies only to a page that begins anew with the text that it shows (Config.Shown),
+// text was discarded, or is kept in the history. decided applies only to a page that begins again with the text that it shows (Config.Shown),
 // and only while the content is the one on which that text was typed.
 func (l *loader) decided(ctx context.Context, all []Generation) bool {
 	g, saved := current(all)

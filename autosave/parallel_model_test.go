@@ -228,7 +228,7 @@ func (m *parallel) types(p *writer) {
 	}
 }
 
-// cache puts a page to sleep without a word, as the browser does with a page that the user leaves, and lets it begin anew as the user
+// cache puts a page to sleep without a word, as the browser does with a page that the user leaves, and lets it begin again as the user
 // returns.
 func (m *parallel) cache(p *writer) {
 	m.kill(p)

@@ -257,7 +257,7 @@ func TestLateSealOffersNoSavedText(t *testing.T) {
 	})
 }
 
-// The page cannot say any more what it had when it lost the lock. It edits all the same, and its text is offered from memory.
+// The page cannot say any more what it had when it lost the lock. It edits nevertheless, and its text is offered from memory.
 func TestKeptTextIsNotTakenAgain(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")

@@ -43,7 +43,7 @@ func TestDraftThatTypingHasReopenedIsSaved(t *testing.T) {
 				require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 				require.NoError(t, a.ResolveDraft(t.Context(), "a-1", as))
 				w.sleep(time.Second)
-				assert.Equal(t, "one, mine, more", w.saved(), "an editor saves its text all the same")
+				assert.Equal(t, "one, mine, more", w.saved(), "an editor saves its text nevertheless")
 				assert.Empty(t, storage.Texts())
 				assert.Zero(t, a.State().Drafts)
 				require.ErrorIs(t, a.ResolveDraft(t.Context(), "a-1", as), autosave.ErrNotFound)

@@ -324,7 +324,7 @@ func TestRestoreOnAFullDisk(t *testing.T) {
 	})
 }
 
-// The lock is lost while the page shuts out the editor before: the reason stays.
+// The lock is lost while the page excludes the previous editor: the reason stays.
 func TestLockLostWhileShuttingOut(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		b, disk := w.preparedOnFullDisk()

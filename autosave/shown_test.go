@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave"
 )
 
-// again opens a page anew that shows a text already, as one does whose program has died.
+// again opens a page that already shows a text, as a page does whose program has died.
 func again(w *world, name, shown, text string) *page {
 	p := w.prepare(name)
 	p.config.Shown, p.text = shown, text

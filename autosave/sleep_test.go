@@ -98,7 +98,7 @@ func TestRequestDuringResume(t *testing.T) {
 	})
 }
 
-// The page is put to sleep or closed while it makes sure of its lease: it saves all the same.
+// The page is put to sleep or closed while it makes sure of its lease: it saves nevertheless.
 func TestSuspendDuringResume(t *testing.T) {
 	for name, end := range map[string]func(*page, context.Context) error{
 		"suspend": func(p *page, ctx context.Context) error { return p.Suspend(ctx) },

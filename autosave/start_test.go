@@ -63,7 +63,7 @@ func TestFullDiskAtStartAndNothingTyped(t *testing.T) {
 		assert.Zero(t, b.State().PendingBytes)
 		g, err := b.FlushNow(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, int64(1), g.Token, "nothing is saved anew")
+		assert.Equal(t, int64(1), g.Token, "nothing is saved again")
 	})
 }
 
@@ -133,7 +133,7 @@ func TestPredecessorSavesWhileItCannotBeShutOut(t *testing.T) {
 	}
 }
 
-// The storage was emptied while the page was away. The page alone has the text: it saves it anew.
+// The storage was emptied while the page was away. The page alone has the text: it saves it again.
 func TestStorageEmptiedWhileAway(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.tab("a")
@@ -194,7 +194,7 @@ func TestWipedServerLeavesHistoryAlone(t *testing.T) {
 	})
 }
 
-// The server was wiped while a page with a text was away. The open text is saved anew.
+// The server was wiped while a page with a text was away. The open text is saved again.
 func TestWipedServerGetsTheOpenText(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
@@ -290,7 +290,7 @@ func TestFullDiskAtTheStartOfADocument(t *testing.T) {
 	})
 }
 
-// uncancellableFence is a store that shuts out the editor before a second after the first attempt, whatever becomes of its context.
+// uncancellableFence is a store that excludes the previous editor a second after the first attempt, whatever becomes of its context.
 type uncancellableFence struct {
 	autosave.Store
 	fences *atomic.Int32
@@ -308,7 +308,7 @@ func (h uncancellableFence) List(ctx context.Context) ([]autosave.Generation, er
 	return h.Store.List(context.WithoutCancel(ctx))
 }
 
-// The editor before is shut out just after the lock was lost: the page says nevertheless why it is read-only.
+// The previous editor is excluded just after the lock was lost: the page says nevertheless why it is read-only.
 func TestLockLostAsTheEditorBeforeIsShutOut(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		b := w.prepare("b")

@@ -16,7 +16,7 @@ import (
 //     that matches ErrStaleToken, decided inside the commit. Every later Fence and List sees a commit that has
 //     succeeded.
 //   - A commit fails with ErrQuota if there is no room, with ErrEvicted if the storage was emptied meanwhile (the next
-//     commit begins anew), and otherwise with an error that matches ErrWriteFailed. No failure costs a generation.
+//     commit begins again), and otherwise with an error that matches ErrWriteFailed. No failure costs a generation.
 //   - Read verifies the checksum. It fails with ErrCorrupted, which names the generation, and the others stay readable;
 //     it fails with ErrNotFound if there is no such generation.
 //   - Its methods may be called from any goroutine, by any number of pages. Tokens are positive, and no two editors

@@ -172,7 +172,7 @@ func (wr *writer) written(w *write, o outcome) (*restore, error) {
 	return nil, nil
 }
 
-// emptied makes this page save its text anew if an error says that the storage was emptied.
+// emptied makes this page save its text again if an error says that the storage was emptied.
 func (wr *writer) emptied(err error) {
 	if errors.Is(err, ErrEvicted) && wr.writes() {
 		wr.changes.keep(wr.changes.now())

@@ -140,7 +140,7 @@ func TestSizeOfANumberedSnapshot(t *testing.T) {
 	})
 }
 
-// The server lost its content while it could not fence the editor before. The history of this machine is no content of that editor.
+// The server lost its content while it could not fence the previous editor. The history of this machine is no content of that editor.
 func TestWipedServerIsNotAPredecessor(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.savedUnder(1, "before")
@@ -157,7 +157,7 @@ func TestWipedServerIsNotAPredecessor(t *testing.T) {
 	})
 }
 
-// The editor before saves while it cannot be fenced. The page that fences it cannot list at once what is there, and does not overwrite it.
+// The previous editor saves while it cannot be fenced. The page that fences it cannot list at once what is there, and does not overwrite it.
 func TestPredecessorIsNotOverwrittenUnseen(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.savedUnder(1, "before")
@@ -195,7 +195,7 @@ func (u *unlistable) List(ctx context.Context) ([]autosave.Generation, error) {
 	return u.Store.List(ctx)
 }
 
-// A page could not fence the editor before. Meanwhile a later editor has saved: this page may not edit any more.
+// A page could not fence the previous editor. Meanwhile a later editor has saved: this page may not edit any more.
 func TestPageThatCannotFenceIsOvertaken(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")
@@ -212,7 +212,7 @@ func TestPageThatCannotFenceIsOvertaken(t *testing.T) {
 	})
 }
 
-// A page wakes while it tries to fence the editor before for a caller. The caller gets the error at once.
+// A page wakes while it tries to fence the previous editor for a caller. The caller gets the error at once.
 func TestFlushThatCannotFenceDuringResume(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		a := w.prepare("a")

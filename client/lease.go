@@ -86,7 +86,7 @@ func (l *Lease) lose(why string, cause error) {
 }
 
 // Context returns a context that ends when the lease does; its cause matches [ErrLost] or [ErrReleased]. An acquisition with it is nested: it
-// has the owner of this lease. The server ends it with [ErrDeadlock] if it and acquisitions of others would wait for each other for ever,
+// has the owner of this lease. The server ends it with [ErrDeadlock] if it and acquisitions of others would wait for each other forever,
 // and it fails with [ErrReentrant] if this lease, one around it, or another one within these is in the way.
 func (l *Lease) Context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, leaseKey{}, l))

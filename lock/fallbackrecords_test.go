@@ -139,7 +139,7 @@ func TestFallbackTokensRise(t *testing.T) {
 }
 
 // Clients of two strategies share the records. A client of the file gets a token that is ahead of the clock; then the records fail for a
-// client of Web Locks, whose token is higher all the same.
+// client of Web Locks, whose token is higher nevertheless.
 func TestTokensRiseBetweenStrategies(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		clock := &lock.WallTokens{Clock: lock.SystemClock{}}

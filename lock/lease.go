@@ -111,7 +111,7 @@ func (l Lease) Renew(ctx context.Context) (Lease, error) {
 // Release releases the lease: the lock first, then its record. Releasing a lease that has ended already is no error.
 // Other errors match ErrReleaseFailed.
 //
-// ctx bounds only the waiting: if it has ended, its cause is returned, and the lease is released all the same.
+// ctx bounds only the waiting: if it has ended, its cause is returned, and the lease is released nevertheless.
 func (l Lease) Release(ctx context.Context) error { return l.ReleaseWith(ctx, ReleaseOptions{}) }
 
 // ReleaseWith is [Lease.Release] with options.

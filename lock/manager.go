@@ -23,7 +23,7 @@ type Backend struct {
 	// Local, if set, is the backend of this machine whose lock the Locker takes before another one, under the same
 	// lease. It shows whether a holder on this machine is frozen.
 	Local *Backend
-	// KeepsFrozen is set if the Locker lets a frozen holder keep the lock for ever, as the browser does, so that a waiter
+	// KeepsFrozen is set if the Locker lets a frozen holder keep the lock forever, as the browser does, so that a waiter
 	// has to steal it. It is always so for the strategy WebLock.
 	KeepsFrozen bool
 	// Remote, if set, locks places of the project and shared leases, for which the Locker is then not asked.
@@ -182,7 +182,7 @@ func (m *Manager) With(ctx context.Context, executor func(context.Context, Lease
 			err = joined(lease.Err(), err)
 			return
 		}
-		// The caller's context may have ended; the lease must be released all the same.
+		// The caller's context may have ended; the lease must be released nevertheless.
 		released := lease.Release(context.WithoutCancel(ctx))
 		err = joined(lease.Err(), err, released)
 	}()

@@ -101,7 +101,7 @@ func (a *acquisition) watch(ctx context.Context, t *target) <-chan suspect {
 	return frozen
 }
 
-// keepsFrozen reports whether the Locker lets a frozen holder keep the lock for ever.
+// keepsFrozen reports whether the Locker lets a frozen holder keep the lock forever.
 func (b *Backend) keepsFrozen() bool { return b.KeepsFrozen || b.Strategy == WebLock }
 
 // look reports whether the holder is frozen, or else when to look again.

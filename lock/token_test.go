@@ -87,7 +87,7 @@ func TestStolenTokenIsGreater(t *testing.T) {
 	})
 }
 
-// Leases of places have no record. Their tokens rise from holder to holder all the same, and cost no time unless the
+// Leases of places have no record. Their tokens rise from holder to holder nevertheless, and cost no time unless the
 // lock is released within the same tick.
 func TestTokensOfPlacesRise(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {

@@ -192,7 +192,7 @@ type silentChannel struct{ *locktest.Channel }
 
 func (silentChannel) Post(lock.Message) error { return errors.New("the channel is closed") }
 
-// A waiter may be suspended itself before it takes over. The others wait for it, but not for ever.
+// A waiter may be suspended itself before it takes over. The others wait for it, but not forever.
 func TestWaiterFreezesBeforeItsTakeover(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.frozen(5 * time.Second)

@@ -255,8 +255,8 @@ func TestFrozenEditorInDatabase(t *testing.T) {
 	assert.Equal(t, "new", string(must(next.Read(t.Context(), autosave.Current))))
 }
 
-// A page keeps no other page from clearing the data of the site. An open draft is made anew, and the next save begins
-// anew.
+// A page keeps no other page from clearing the data of the site. An open draft is made again, and the next save begins
+// again.
 func TestDatabaseIsDeletedUnderItsPage(t *testing.T) {
 	root, page := newDatabaseRoot(), &draftPage{number: 1}
 	journals := made("journal.js", "new module.Journals()")

@@ -72,7 +72,7 @@ func (d *Dir) open(ctx context.Context) (safejs.Value, error) {
 	return handle, nil
 }
 
-// forget makes the next call open the folder and its parents anew.
+// forget makes the next call open the folder and its parents again.
 func (d *Dir) forget() {
 	for ; d != nil; d = d.parent {
 		d.opened = false

@@ -64,7 +64,7 @@ func TestFailsInTimeIfNotAvailable(t *testing.T) {
 	case err := <-failed:
 		require.ErrorIs(t, err, lock.ErrTimeout)
 	case <-time.After(2*stepLimit + prompt):
-		require.Fail(t, "it waits for ever")
+		require.Fail(t, "it waits forever")
 	}
 	p.kill()
 	free(t, hold(t, c, "x"))

@@ -39,7 +39,7 @@ import { bounded } from "./savewriter.js";
  * @typedef {Omit<Entry, "cause"> & { ownerId: string, binary: boolean, differences: Difference[] }} Rescue
  */
 
-/** Whether a snapshot was taken before its page sealed the draft. One with a cause is written all the same.
+/** Whether a snapshot was taken before its page sealed the draft. One with a cause is written nevertheless.
  * @param {Entry | undefined} entry @param {Page["sealed"]} sealed @returns {sealed is NonNullable<Page["sealed"]>} */
 export function precedes(entry, sealed) {
   return !!entry && !entry.cause && sealed?.draft === entry.draft && entry.number <= sealed.number;
@@ -123,7 +123,7 @@ export class Journals {
 
   /**
    * Makes sure that the file still has its name. After somebody cleared the storage, the browser goes on writing the
-   * removed file, and text in it would be lost with the page. Therefore the file is made anew; if that is not possible,
+   * removed file, and text in it would be lost with the page. Therefore the file is made again; if that is not possible,
    * look rejects.
    * @param {Page} page
    */
@@ -349,7 +349,7 @@ async function put(page, header, content) {
     await file?.put(header, content);
   } catch (error) {
     if (/** @type {Error} */ (error).name !== "QuotaExceededError") {
-      // Somebody has cleared the storage: the next snapshot makes the file anew.
+      // Somebody has cleared the storage: the next snapshot makes the file again.
       page.file = undefined;
       await quietly(() => file?.close());
     }

@@ -266,7 +266,7 @@ func (c *setClock) Now() lock.Instant {
 	return now
 }
 
-// A frozen client at the head of the queue does not block the others for ever.
+// A frozen client at the head of the queue does not block the others forever.
 func TestFrozenWaiterIsPassed(t *testing.T) {
 	root := newRoot()
 	holder, frozen, other := newClient(t, root), newClient(t, root), newClient(t, root)

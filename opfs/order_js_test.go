@@ -18,7 +18,7 @@ import (
 )
 
 // A client that wants a name exclusively waits for a shared holder. Clients that ask for the name shared later do not
-// overtake it, however long the holder keeps the name: otherwise they could keep it out for ever.
+// overtake it, however long the holder keeps the name: otherwise they could keep it out forever.
 func TestSharedRequestWaitsBehindExclusiveOne(t *testing.T) {
 	root := newRoot()
 	holder, writer, reader := newClient(t, root), newClient(t, root), newClient(t, root)

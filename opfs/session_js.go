@@ -31,7 +31,7 @@ type session struct {
 	t        *table
 	slot     slot
 	all      []slot
-	restart  bool // the file is written anew
+	restart  bool // the file is written again
 	changed  bool
 	before   []*entry // this client's entries in the table it saw last
 	patches  []patch  // the writes to the file
@@ -147,7 +147,7 @@ func (s *session) startOver(why error, unused bool) {
 	s.notify = append(s.notify, everyone)
 	if !unused {
 		s.warning = s.steps.file.path() + " was damaged (" + why.Error() +
-			") and is written anew; nothing is granted until all open tabs have said what they hold"
+			") and is written again; nothing is granted until all open tabs have said what they hold"
 	}
 }
 

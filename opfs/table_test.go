@@ -118,7 +118,7 @@ func TestFirstRequestIsFirstInLine(t *testing.T) {
 	}
 }
 
-// A wrong clock, or a table that somebody changed, lets nobody pass for long and makes nobody wait for ever.
+// A wrong clock, or a table that somebody changed, lets nobody pass for long and makes nobody wait forever.
 func TestWrongClockGivesNoAdvantage(t *testing.T) {
 	for _, wrong := range []int64{1, math.MaxInt64, math.MinInt64, math.MaxInt64 - lateness} {
 		victim := asked("victim", 0)

@@ -25,7 +25,7 @@ import { bounded, open } from "./savewriter.js";
 
 /** All in milliseconds. */
 const idleMs = 100, // the file is closed after this time without a step; web/src/holdfast.ts relies on twice this time
-  longestMs = 500, // the file is opened anew after this time, because somebody may have removed it
+  longestMs = 500, // the file is opened again after this time, because somebody may have removed it
   decideMs = 20, // a client that received the content may decide again within this time, before others open the file
   followMs = 3, // a client whose steps follow each other may make one more within this time, before others open the file
   headMs = 12, // the next client may try for this time before others do
@@ -158,7 +158,7 @@ class Table {
     if (same) this.#write(patches, size);
     if (size >= 0) this.#overtaken = same ? 0 : this.#overtaken + 1;
     // A hidden page may be frozen before it decides, and a page whose thread is busy decides late. But each of them would
-    // be overtaken for ever.
+    // be overtaken forever.
     const again = !same && size >= 0 && this.#channel && (this.#may() || this.#overtaken > 1);
     this.#deciding = again ? this.#used + decideMs * Math.min(this.#overtaken, 10) : 0;
     // A client that only reads does not begin to keep the file.
@@ -310,7 +310,7 @@ class Table {
       if (busy()) return this.#rest();
       this.#pass();
       this.#channel?.close();
-      this.#rested(); // the next step begins anew
+      this.#rested(); // the next step begins again
     }, Math.max(1, this.#used + this.#limits.idle - performance.now()));
   }
 }

@@ -67,7 +67,7 @@ func TestTableStaysOpen(t *testing.T) {
 		kept = tableIsOpen(t, c)
 	}
 	assert.True(t, kept)
-	require.Eventually(t, func() bool { return !tableIsOpen(t, c) }, 5*time.Second, 10*time.Millisecond, "the file stays open for ever")
+	require.Eventually(t, func() bool { return !tableIsOpen(t, c) }, 5*time.Second, 10*time.Millisecond, "the file stays open forever")
 
 	require.NoError(t, c.steps.visit(t.Context(), func(s *session) error {
 		s.changed, s.notify = true, []string{"somebody"}

@@ -254,7 +254,7 @@ func TestEndOfAQuestionIsReportedOnce(t *testing.T) {
 	})
 }
 
-// A question arrives although its connection must be made anew.
+// A question arrives although its connection must be made again.
 func TestQuestionComesWhileTheConnectionIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newInternet()

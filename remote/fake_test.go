@@ -82,7 +82,7 @@ func (n *internet) cut() {
 	n.broken = make(chan struct{})
 }
 
-// wipe empties the server. Its tokens begin anew.
+// wipe empties the server. Its tokens begin again.
 func (n *internet) wipe() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -109,7 +109,7 @@ func (h *history) commit(ctx context.Context, c autosave.Commit) (autosave.Gener
 	return g, h.failed(err, "")
 }
 
-// failed makes the next commit fence anew after an error. A later token excludes no editor: an earlier page of this machine may have
+// failed makes the next commit fence again after an error. A later token excludes no editor: an earlier page of this machine may have
 // fenced as it woke.
 func (h *history) failed(err error, id string) error {
 	if err == nil {

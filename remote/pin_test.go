@@ -87,7 +87,7 @@ func TestPinThatTheStorageRefuses(t *testing.T) {
 }
 
 // A former editor of this browser was frozen as it began. It wakes after its successor has saved, and fences the history of this machine. The
-// successor still holds the lock on the server: its history begins anew, and no error says that another page edits.
+// successor still holds the lock on the server: its history begins again, and no error says that another page edits.
 func TestPinAfterAFormerEditorWoke(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, m, token := lockedMachine(t)

@@ -12,7 +12,7 @@ import (
 // Server sends requests to one Holdfast server, in the session of this program.
 type Server interface {
 	// Send returns the reply of the server, whatever its status. It fails if no reply came, and with the cause when ctx
-	// ends; the request may have been carried out all the same.
+	// ends; the request may have been carried out nevertheless.
 	Send(ctx context.Context, r Request) (Reply, error)
 	// Listen calls handle with each event of the request's path, in order, until the connection ends or ctx does. It uses only
 	// Path and Bearer of the request.

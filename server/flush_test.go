@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server"
 )
 
-// patience counts the writes of a server that may last for ever.
+// patience counts the writes of a server that may last forever.
 type patience struct {
 	net.Listener
 	endless atomic.Int64

@@ -18,7 +18,7 @@ import (
 
 // A data directory of a former version goes on: its lock is held, tokens rise, contents and history are there. The
 // directory was made by commit 1d4ddd7 with --lock-ttl 876000h: ann locked and saved "held" twice, and saved "free".
-// Do not make it anew: later formats get a directory beside it.
+// Do not make it again: later formats get a directory beside it.
 func TestDataOfAFormerVersion(t *testing.T) {
 	t.Parallel()
 	c := servertest.Unlimited(t)

@@ -72,7 +72,7 @@ func TestAStoreThatIsNearlyFull(t *testing.T) {
 	assert.Contains(t, log.String(), `msg="the store is nearly full"`)
 }
 
-// In a full store, nobody makes a room or enters one anew: the remaining space is for locks. Those who are in a room come back
+// In a full store, nobody makes a room or enters one as a new participant: the remaining space is for locks. Those who are in a room come back
 // after a reload, and answer.
 func TestRoomsInAFullStore(t *testing.T) {
 	t.Parallel()

@@ -73,11 +73,11 @@ func (s *Server) policy(who users.Source) func() *policy.Policy {
 	return func() *policy.Policy { return policy.Anonymous }
 }
 
-// Reload reads the files of users and permissions again, and opens the audit log anew. A broken file is an error in the log, and its
-// former content stays in force.
+// Reload reads the files of users and permissions again, and reopens the audit log. If a file is broken, the log has an error, and the
+// former content stays in use.
 func (s *Server) Reload() {
 	if err := s.audit.Reopen(); err != nil {
-		s.config.Log.Error("the audit log cannot be opened anew; the former file stays in use", "error", err)
+		s.config.Log.Error("the audit log cannot be reopened; the former file stays in use", "error", err)
 	}
 	for _, f := range s.files {
 		s.reloaded(f, f.Reload())

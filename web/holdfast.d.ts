@@ -93,7 +93,7 @@ export interface AcquireOptions {
  *
  * A page that goes into the back/forward cache loses its leases: at that moment their `signal` aborts with
  * "lease-lost", one `lock:readonly-entered` is dispatched for all of them, and pending calls reject with "lease-lost".
- * When it is shown again it can acquire anew. So nobody waits for a page that cannot run.
+ * When it is shown again it can acquire again. So nobody waits for a page that cannot run.
  */
 export interface ProjectLockLease {
   readonly leaseId: string;   // UUID v4; the one written into `.lock`
@@ -273,7 +273,7 @@ export interface Conflict { draft: Draft; base?: Uint8Array; mine: Uint8Array; t
 export type AutoSaveErrorCode =
   | "write-failed"     //  save, retryable: nothing was committed; AutoSave tries again
   | "quota-exceeded"   //  save, retryable: no room; earlier saved content stays
-  | "storage-evicted"  //  save, retryable: the browser has emptied the storage; open text is saved anew
+  | "storage-evicted"  //  save, retryable: the browser has emptied the storage; open text is saved again
   | "read-failed"      //  read, retryable: the storage could not be read
   | "data-corrupted"   //  read, final: this generation's content is damaged; the others stay readable
   | "stale-token"      //  save, final: a later editor has saved; its content is not overwritten
@@ -323,7 +323,7 @@ export interface AutoSaveEditable {
 export interface AutoSavePreview {
   /** The content that was saved last, as far as this browser knows. */
   readonly content: Uint8Array;
-  /** Whether a lock of this browser keeps the page from editing at this moment; after a reload, that may be the lock of the page before.
+  /** Whether a lock of this browser keeps the page from editing at this moment; after a reload, that may be the lock of the previous page.
    *  Absent where the browser does not know: without Web Locks, and with a server. */
   readonly held?: boolean;
 }
@@ -530,7 +530,7 @@ export interface Holdfast extends EventTarget {
   /**
    * One tab of the origin runs the service, and every tab calls it: make the same call in all of them, with the same `root`. The holder of a
    * lock calls `start` and answers calls with the functions that it returns. When that tab ends, or is frozen for fifteen seconds, the next tab
-   * starts the service anew. Calls that were not accepted yet are made again there; a call that was accepted and not answered rejects with
+   * starts the service again. Calls that were not accepted yet are made again there; a call that was accepted and not answered rejects with
    * "call-lost". `start` may take 30 s. A server takes no part.
    */
   serve<H extends Record<keyof H, (...args: never[]) => unknown>>(name: string, start: (term: ServiceTerm) => H | Promise<H>): Service<H>;

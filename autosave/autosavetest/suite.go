@@ -66,7 +66,7 @@ func RunStore(t *testing.T, open func(t *testing.T) Storage) {
 		{"an emptied storage is reported and filled again", testEvicted},
 		{"killed at any step it reads back whole", testKilled},
 		{"failed at any step it reads back whole", testFailed},
-		{"lost indexes are made anew from the history", testForgotten},
+		{"lost indexes are made again from the history", testForgotten},
 		{"a lost index knew which one is current", testForgottenAside},
 		{"a torn generation is not taken for a whole one", testTornContent},
 		{"any content", testContent},
@@ -383,5 +383,5 @@ func testDescribed(h *harness) {
 	assert.Equal(h, []any{"d2", int64(8), ""}, []any{two.Draft, two.Number, two.OwnerName})
 	h.holds(s, "two", "one")
 	require.NoError(h, h.Open().Fence(h.Context(), 2))
-	assert.Equal(h, []autosave.Generation{two, one}, h.list(h.Open()), "the next editor writes the index anew")
+	assert.Equal(h, []autosave.Generation{two, one}, h.list(h.Open()), "the next editor writes the index again")
 }

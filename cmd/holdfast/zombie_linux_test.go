@@ -9,7 +9,7 @@ import (
 )
 
 // The lock is lost, and the program has to be killed. It has left a process behind that is in no group of the program, and does not wait for
-// its dead child, which is. The command ends all the same.
+// its dead child, which is. The command ends nevertheless.
 func TestLostLockDoesNotWaitForTheDead(t *testing.T) {
 	t.Parallel()
 	_, as := serveUsers(t)

@@ -115,7 +115,7 @@ func (w *Witness) End(id string) {
 	w.ended[id] = true
 }
 
-// fail forgets the request of a contender. A contender that steals may have had the lock all the same, and may have
+// fail forgets the request of a contender. A contender that steals may have had the lock nevertheless, and may have
 // taken it from one that was granted it and has not reported that yet.
 func (w *Witness) fail(id string) {
 	if failed, asked := w.asked[id]; asked && failed.steal {

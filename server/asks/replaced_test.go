@@ -30,7 +30,7 @@ func (e *ends) record(_ string, a Ask, ended Outcome) []kv.Op {
 }
 
 // Somebody asks right after the refusal of another question, before its asker learns of it. The end of the refused question
-// is recorded all the same.
+// is recorded nevertheless.
 func TestARefusedQuestionThatIsReplacedEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := ask(t, 100*time.Millisecond)

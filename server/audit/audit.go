@@ -1,6 +1,6 @@
 // Package audit keeps a log of sign-ins, refusals and administration: an append-only file whose lines are chained.
 //
-// Each line is a JSON object that begins with prev, the SHA-256 of the line before without its end, in hexadecimal; prev of the first line
+// Each line is a JSON object that begins with prev, the SHA-256 of the previous line without its end, in hexadecimal; prev of the first line
 // is empty. So a line that was changed, removed or inserted breaks the chain, which anybody can check with sha256sum. Missing
 // lines at the end show only in comparison with a copy of the last hash, or of the log, in another place.
 package audit

@@ -28,7 +28,7 @@
 //	chunks/<document>/       contents that a former version of this server kept here
 //
 // Every blob has its own name, even if another blob has the same bytes. So deleting one never harms a writer of the same
-// bytes. A move writes the names anew, see [Store.MoveUnder], and leaves the blobs as they are. A crash may leave a blob
+// bytes. A move writes the names again, see [Store.MoveUnder], and leaves the blobs as they are. A crash may leave a blob
 // that no transaction has named; Sweep finds it.
 package content
 

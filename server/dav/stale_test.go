@@ -66,7 +66,7 @@ func TestACopyReadsBeforeItRemoves(t *testing.T) {
 	assert.NotEqual(t, expected, s.tag("a"))
 }
 
-// The policy allows a user shorter locks than a change takes for itself. The change extends its lock in time all the same.
+// The policy allows a user shorter locks than a change takes for itself. The change extends its lock in time nevertheless.
 func TestAChangeExtendsAShortLockInTime(t *testing.T) {
 	t.Parallel()
 	s := newWaited(t)

@@ -115,7 +115,7 @@ func translate(err error) *apiError {
 	case errors.Is(err, blobs.ErrFull), errors.Is(err, kv.ErrReserved):
 		return &apiError{http.StatusInsufficientStorage, codeFull, "The server has no room for it. Nothing was written; locks go on."}
 	case errors.Is(err, kv.ErrFull):
-		return &apiError{http.StatusInsufficientStorage, codeFull, "The server has no room for it. It may have been written all the same; locks go on."}
+		return &apiError{http.StatusInsufficientStorage, codeFull, "The server has no room for it. It may have been written nevertheless; locks go on."}
 	case errors.Is(err, kv.ErrUnavailable), errors.Is(err, blobs.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return errUnavailable
 	}

@@ -89,7 +89,7 @@ func (p Proxies) Address(r *http.Request) string {
 	way := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for i := len(way) - 1; i >= 0 && p.Trusts(from); i-- {
 		hop := strings.TrimSpace(way[i])
-		if withPort, err := netip.ParseAddrPort(hop); err == nil { // some proxies state the port, which each connection has anew
+		if withPort, err := netip.ParseAddrPort(hop); err == nil { // some proxies state the port, which differs for each connection
 			hop = withPort.Addr().String()
 		}
 		from = cmp.Or(hop, from)

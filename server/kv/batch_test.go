@@ -269,7 +269,7 @@ func TestAHangingRequestHoldsUpNothing(t *testing.T) {
 	})
 }
 
-// etcd refuses a shared request because of one transaction. The others are committed all the same.
+// etcd refuses a shared request because of one transaction. The others are committed nevertheless.
 func TestARefusedTransactionAffectsNoOther(t *testing.T) {
 	everyWay(t, func(t *testing.T, s *kv.Store) {
 		waiting := kv.Hold(s)

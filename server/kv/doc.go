@@ -5,7 +5,7 @@
 // # Revisions
 //
 // Every committed change gives the whole store a new revision, one higher than the last. An [Entry] contains the
-// revision that created its key and the revision that last changed it. A put after a deletion creates the key anew.
+// revision that created its key and the revision that last changed it. A put after a deletion creates the key again.
 // Reads are linearizable: a read sees every change that was committed before it began.
 //
 // # Transactions

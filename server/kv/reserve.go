@@ -72,7 +72,7 @@ func makeRoom(dir string) error {
 }
 
 // repaired returns the copies of log segments that etcd makes before it repairs them, and never removes. A copy has nothing acknowledged that
-// the repaired segment lacks, see [checkLog]. It stays until a later start has succeeded all the same, unless the disk is full.
+// the repaired segment lacks, see [checkLog]. It stays until a later start has succeeded nevertheless, unless the disk is full.
 func repaired(dir string) []string {
 	copies, _ := filepath.Glob(filepath.Join(dir, "member", "wal", "*.broken"))
 	return copies

@@ -79,7 +79,7 @@ func TestTornLogOnAFullDisk(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// The copy that etcd makes of a log before it repairs it does not stay for ever: not after the next start, and not on a full disk.
+// The copy that etcd makes of a log before it repairs it does not stay forever: not after the next start, and not on a full disk.
 func TestCopyOfATornLogGoes(t *testing.T) {
 	kv.SetSizes(t, 4<<20, 6<<20, 1000)
 	for name, full := range map[string]bool{"next start": false, "full disk": true} {

@@ -87,7 +87,7 @@ func TestALateHeartbeatShortensNoLease(t *testing.T) {
 	})
 }
 
-// A server has not seen the last heartbeat of a lease, which came through another one. Its own heartbeat extends the lease all the same.
+// A server has not seen the last heartbeat of a lease, which came through another one. Its own heartbeat extends the lease nevertheless.
 func TestAHeartbeatAfterAnUnseenOne(t *testing.T) {
 	table := opened(t)
 	lease, s := leased(t, table, "ann", time.Minute)

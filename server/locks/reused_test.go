@@ -20,7 +20,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// One ticket for two different places is the mistake of a client. It does not keep the server busy for ever.
+// One ticket for two different places is the mistake of a client. It does not keep the server busy forever.
 func TestTicketOfAnotherLockIsRefused(t *testing.T) {
 	for name, kind := range shareable {
 		t.Run(name, func(t *testing.T) {

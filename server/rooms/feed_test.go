@@ -27,7 +27,7 @@ func TestFeedEvents(t *testing.T) {
 	f.join(s, 5)
 	assert.Equal(t, 0, tell(r, 4), "before it came")
 	assert.Equal(t, 1, tell(r, 5))
-	assert.Equal(t, 0, tell(r, 5), "the same again, as after a watch began anew")
+	assert.Equal(t, 0, tell(r, 5), "the same again, as after a watch began again")
 	assert.Equal(t, 0, tell(r, 6), "a change that nobody can see sends nothing")
 	said := must(r.answer("ann", "x"))(t)
 	assert.Equal(t, 0, tell(said, 6), "no revision comes twice")

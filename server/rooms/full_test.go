@@ -13,7 +13,7 @@ import (
 )
 
 // The store has no space: etcd refuses every transaction that puts something. Changes are refused, and a participant that
-// leaves stays in the room until there is space. A room whose last participant leaves is deleted all the same.
+// leaves stays in the room until there is space. A room whose last participant leaves is deleted nevertheless.
 func TestAFullStore(t *testing.T) {
 	store := &faulty{Store: kvtest.Open(t)}
 	a := start(t, Config{Store: store, Heartbeat: 20 * time.Millisecond, Dead: time.Hour, Grace: 50 * time.Millisecond})

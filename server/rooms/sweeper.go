@@ -50,7 +50,7 @@ func (w *sweeper) heartbeats(ctx context.Context) {
 }
 
 // sweep renews the sign of life and looks for remains. While the store refuses this instance's sign, it may refuse the signs of
-// all instances, and sockets cannot come back. So the others get their time anew when the store accepts the sign again.
+// all instances, and sockets cannot come back. So the time of the others starts again when the store accepts the sign.
 func (w *sweeper) sweep(ctx context.Context, now time.Time) error {
 	if err := w.beat(ctx); err != nil {
 		w.away = true

@@ -48,7 +48,7 @@ func TestDeadInstanceIsRemoved(t *testing.T) {
 	ann.refused("removed")
 
 	dying.fail(nil) // it was only frozen: its sockets are alive and count again
-	eventually(t, "it registers its sockets anew", func() bool { return keys(t, store, socketPrefix)[ann.token] == a.config.Instance })
+	eventually(t, "it registers its sockets again", func() bool { return keys(t, store, socketPrefix)[ann.token] == a.config.Instance })
 	ann.enter(id, "Ann")
 	assert.Len(t, ann.info().Room.Participants, 2)
 	assert.Len(t, ben.info().Room.Participants, 2)

@@ -115,7 +115,7 @@ func (s *slow) Write(data []byte) (sent int, err error) {
 	return sent, err
 }
 
-// never holds the response for ever.
+// never holds the response forever.
 func never(_ http.ResponseWriter, _ *http.Request, _ http.Handler, over <-chan struct{}) {
 	<-over
 	panic(http.ErrAbortHandler)

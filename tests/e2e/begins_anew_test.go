@@ -26,7 +26,7 @@ func TestRequestEditIsAbortedWhileTheRuntimeBeginsAnew(t *testing.T) {
 	assert.Equal(t, "aborted", browser.Get[event](ann, "await outcome")["code"])
 }
 
-// The worker has died, and its successor could not be loaded. The next call loads another one, and waits until the AutoSave has begun anew.
+// The worker has died, and its successor could not be loaded. The next call loads another one, and waits until the AutoSave has begun again.
 func TestFlushBetweenTwoAttemptsToBeginAnew(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// A page ends its AutoSave and enters the back/forward cache before that is done. When it comes back, the AutoSave may begin anew while
+// A page ends its AutoSave and enters the back/forward cache before that is done. When it comes back, the AutoSave may begin again while
 // it ends. Then that ends too: otherwise it would hold the lock until the page is closed.
 func TestDisposedPageInTheCacheHoldsNothing(t *testing.T) {
 	t.Parallel()

@@ -306,7 +306,7 @@ func TestEarlyAfterAClosedTab(t *testing.T) {
 				tab.MustEval("type('all saved'); await new Promise(done => setTimeout(done, 1000)); await autosave.flushNow(); null", nil)
 				tab.WaitFor("autosave.state().phase === 'idle'", browser.Limit)
 				end(tab)
-				eventually(t, func() bool { return !held(probe, "holdfast:"+root) }, "the lock of the page before")
+				eventually(t, func() bool { return !held(probe, "holdfast:"+root) }, "the lock of the previous page")
 				next := w.earlyTab(t, n.never(named(host, root, "Ben")))
 				next.MustEval("edits(); null", nil)
 				if err := next.Wait("told.includes('editable: all saved')", 5*time.Second); err != nil {

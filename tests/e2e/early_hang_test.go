@@ -212,7 +212,7 @@ func TestEarlyPageAsksToEdit(t *testing.T) {
 		tab.WaitFor("told.includes('editable') && !autosave.readOnly", browser.Limit)
 		tab.MustEval("globalThis.asked = 0; autosave.requestEdit().then(() => { asked++ }, () => {}); null", nil)
 		if err := tab.Wait("asked === 1", 5*time.Second); err != nil {
-			t.Errorf("the page edits, and asks for ever: %v", err)
+			t.Errorf("the page edits, and asks forever: %v", err)
 		}
 		tab.MustEval("await navigator.locks.request('holdfast:"+root+"', {steal: true}, () => {}); null", nil)
 		tab.WaitFor("autosave.readOnly", browser.Limit)

@@ -166,7 +166,7 @@ func TestDownloadFailsAfterTheReturn(t *testing.T) {
 	})
 }
 
-// A page is cached while its AutoSave begins. It begins anew when the page returns.
+// A page is cached while its AutoSave begins. It begins again when the page returns.
 func TestEarlyAutoSaveBeginsAnewAfterItsPageWasCached(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -287,7 +287,7 @@ func TestCacheDuringTheTakeoverIsNoCrash(t *testing.T) {
 	quiet(t, tab)
 }
 
-// A page is cached while Go takes over, and a call waits for that. The call ends with the reason, although the AutoSave begins anew.
+// A page is cached while Go takes over, and a call waits for that. The call ends with the reason, although the AutoSave begins again.
 func TestCallDuringACachedTakeover(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

@@ -207,7 +207,7 @@ func TestEditableBesideADraftThatIsSavedAlready(t *testing.T) {
 	}
 }
 
-// The page before may take a while to end. The next page edits once the lock is free, still without Go.
+// The previous page may take a while to end. The next page edits once the lock is free, still without Go.
 func TestEditableOnceThePageBeforeHasEnded(t *testing.T) {
 	t.Parallel()
 	n, w := troubledNetwork(t)
@@ -228,7 +228,7 @@ func TestEditableOnceThePageBeforeHasEnded(t *testing.T) {
 	tab.Close()
 }
 
-// A page that is reloaded edits early, although the worker of the page before may still be ending.
+// A page that is reloaded edits early, although the worker of the previous page may still be ending.
 func TestEditableAfterAReload(t *testing.T) {
 	t.Parallel()
 	n, w := troubledNetwork(t)

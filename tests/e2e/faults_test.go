@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// withFaults loads the tab's page anew, with the published script for faults before its own scripts.
+// withFaults loads the tab's page again, with the published script for faults before its own scripts.
 func withFaults(t *testing.T, tab *browser.Tab) {
 	t.Helper()
 	script, err := os.ReadFile("../../dist/testing-page.js")

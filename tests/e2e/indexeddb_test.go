@@ -34,7 +34,7 @@ func TestAutoSaveInIndexedDB(t *testing.T) {
 		ben.WaitFor("!autosave.readOnly && text === 'saved, last words'", browser.Limit)
 		assert.Equal(t, 2, browser.Get[int](ben, "(await autosave.history()).length"))
 		assert.Equal(t, 0, browser.Get[int](ben, "(await autosave.drafts()).length"))
-		// The user clears the site's data under the page, which saves its text anew.
+		// The user clears the site's data under the page, which saves its text again.
 		ben.Clear(w.URL(""))
 		ben.MustEval("type(', saved anew'); null", nil)
 		ben.WaitFor("await autosave.flushNow().then(() => true, () => false)", browser.Limit)
@@ -172,7 +172,7 @@ const lateDrafts = `{
 	}
 };`
 
-// A draft is stored after the page has given up waiting for that. The page's last words are a difference to it all the same.
+// A draft is stored after the page has given up waiting for that. The page's last words are a difference to it nevertheless.
 func TestDifferenceToADraftThatWasStoredLate(t *testing.T) {
 	t.Parallel()
 	var site atomic.Pointer[http.ServeMux]

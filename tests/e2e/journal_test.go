@@ -69,7 +69,7 @@ func TestWordTypedAsTheLockIsLostIsADraft(t *testing.T) {
 	ben.Quiet()
 }
 
-// A page's asynchronous snapshot never settles, once. The journal has the text that is typed afterwards all the same.
+// A page's asynchronous snapshot never settles, once. The journal has the text that is typed afterwards nevertheless.
 func TestJournalAfterSnapshotThatNeverSettles(t *testing.T) {
 	t.Parallel()
 	eachHost(t, func(t *testing.T, host string) {

@@ -285,7 +285,7 @@ func (c *headerChange) Write(text []byte) (int, error) {
 	return c.ResponseWriter.Write(text)
 }
 
-// A browser without files keeps no drafts, and the server saves all the same. The text at the call of dispose() is
+// A browser without files keeps no drafts, and the server saves nevertheless. The text at the call of dispose() is
 // saved, although the page empties its editor in the same task.
 func TestDisposeWithoutFilesSavesTheTextOfTheCall(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,7 @@ func TestDisposeOfATextThatAnotherReplaces(t *testing.T) {
 	})
 }
 
-// A page shows something else until it has the generation that it restores. Its unsaved text is backed up all the same.
+// A page shows something else until it has the generation that it restores. Its unsaved text is backed up nevertheless.
 func TestRestoreBacksUpTheTextAtTheCall(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

@@ -20,7 +20,7 @@ const pendingOnce = `
 	null`
 
 // The snapshot of flushNow never settles, the user types nothing more, and the machine's clock is set back. The call rejects
-// with an error that names the snapshot, and the text is stored and saved all the same.
+// with an error that names the snapshot, and the text is stored and saved nevertheless.
 func TestFlushedSnapshotThatNeverSettles(t *testing.T) {
 	t.Parallel()
 	eachHostAtOnce(t, func(t *testing.T, host string) {

@@ -10,7 +10,7 @@ import (
 )
 
 // A page lost the lock with unsaved text, and shows another text. As it edits again, the draft of a third page waits, so its own text is saved
-// before it gets autosave:editable. It gets its own text all the same: otherwise the other text would replace it.
+// before it gets autosave:editable. It gets its own text nevertheless: otherwise the other text would replace it.
 func TestPageThatLostItsLockGetsItsTextBackBesideADraft(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

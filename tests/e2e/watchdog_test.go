@@ -226,7 +226,7 @@ func TestAutoSaveOutlivesItsWorker(t *testing.T) {
 	atOnce(t, parts)
 }
 
-// A worker computes for ever while a call waits for it, and the page goes on calling it. Its clock runs at twenty times the speed.
+// A worker computes forever while a call waits for it, and the page goes on calling it. Its clock runs at twenty times the speed.
 func TestEndlessWorkerIsReplacedWhileThePageCalls(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)

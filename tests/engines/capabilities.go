@@ -41,7 +41,7 @@ var Known = map[string]map[string]string{
 var Limits = map[string]map[string]string{
 	"Firefox": {
 		"freeze a page":                         "it freezes no page, and has no command for that",
-		"keep a page in the back/forward cache": "a page that edits is loaded anew",
+		"keep a page in the back/forward cache": "a page that edits is loaded again",
 	},
 	"WebKitGTK": {
 		"kill":                  "WebKitWebDriver ends its session, with every tab, when the process of any page dies",

@@ -16,7 +16,7 @@ import (
 type choice struct {
 	token int64 // of the editor, when it decides
 	text  string
-	shown string // the text of the editor before
+	shown string // the text of the previous editor
 }
 
 // chooses records that an editor is about to make a text the content.

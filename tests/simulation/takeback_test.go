@@ -104,7 +104,7 @@ func TestDefectsApply(t *testing.T) {
 // The simulation finds each planted defect, from any seed, without a hint.
 func TestFindsDefects(t *testing.T) {
 	if *findFlag == 0 {
-		t.Skip("it builds the simulation anew for each defect; -find says how long it may look for one")
+		t.Skip("it builds the simulation again for each defect; -find says how long it may look for one")
 	}
 	for _, name := range defects(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {

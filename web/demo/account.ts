@@ -38,7 +38,7 @@ function atProvider(): void {
 
 async function signOut(): Promise<void> {
   const response = await fetch(address, { method: "DELETE" }).catch(() => undefined);
-  if (response?.ok) return location.reload(); // with another session, everything on the page begins anew
+  if (response?.ok) return location.reload(); // with another session, everything on the page begins again
   setText(byId("account-problem"), "You are still signed in: the server does not answer. Try again.");
 }
 

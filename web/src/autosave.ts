@@ -38,8 +38,8 @@ export class AutoSave implements Saver {
   #leaseId = "";
   #early: (() => void)[] | undefined = []; // events for the page once it has this object
   #crashes: number | undefined; // since it began
-  #asleep = false; // from pagehide until it begins anew
-  #waking: Promise<void> | undefined; // pending while it begins anew
+  #asleep = false; // from pagehide until it begins again
+  #waking: Promise<void> | undefined; // pending while it begins again
   #flushing: Promise<unknown> = Promise.resolve();
   #resuming: Promise<unknown> | undefined; // pending while Go verifies the lease of a page that was frozen
   #restored = { id: "", moment: "" }; // the generation that a restore made of another content, and when
@@ -178,12 +178,12 @@ export class AutoSave implements Saver {
       throw failure;
     } finally {
       await this.#wire.inTime(this.#journal.stop(), end).catch(() => undefined);
-      void this.#call("dispose").catch(() => undefined); // it may have begun anew while it ended
+      void this.#call("dispose").catch(() => undefined); // it may have begun again while it ended
       this.#end();
     }
   }
 
-  /** Calls Go, after it has received all marks. The time in which this AutoSave begins anew is part of the call's time. */
+  /** Calls Go, after it has received all marks. The time in which this AutoSave begins again is part of the call's time. */
   async #call(method: Method, arg?: object, signal?: AbortSignal, end = this.#wire.deadline()): Promise<unknown> {
     try {
       if (method !== "mark") {
@@ -351,7 +351,7 @@ export class AutoSave implements Saver {
     this.#changed();
   }
 
-  /** The facade releases everything as the page goes into the back/forward cache. This begins anew when the page comes back. */
+  /** The facade releases everything as the page goes into the back/forward cache. This begins again when the page comes back. */
   #sleep(part: Partial<Contract.AutoSaveState>): void {
     this.#asleep = this.#readOnly = true;
     this.#journal.pause(true, false); // another page adopts its file only if it is closed
@@ -379,7 +379,7 @@ export class AutoSave implements Saver {
     await this.#wake(); // unless it is awake: the runtime may have died meanwhile
   }
 
-  /** The runtime has died. The unsaved text is offered to the page and kept. If another runtime takes its place, this begins anew. */
+  /** The runtime has died. The unsaved text is offered to the page and kept. If another runtime takes its place, this begins again. */
   async #died(lastError: Error & { code: string }): Promise<void> {
     if (this.#crashes === undefined || this.#disposing) return; // the waiting caller gets the error
     this.#crashes++;

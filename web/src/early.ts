@@ -161,7 +161,7 @@ class StandIn {
         break;
       case "edit":
         if (this.#promised) return undefined;
-        await this.#go.call("answer", {}, signal); // rejects if the download fails: nobody waits for ever
+        await this.#go.call("answer", {}, signal); // rejects if the download fails: nobody waits forever
         break;
       case "mark": return void (this.#marked = true);
       case "answer": return "ask" in arg && arg.ask !== undefined ? this.#go.call(method, arg) : undefined;
@@ -270,7 +270,7 @@ class StandIn {
     this.#saver.heard({ type: "autosave:readonly", reason, ...(error !== undefined && { error }), state: { ...state, phase: "readonly", readOnly: true } } as unknown as Told);
   }
 
-  /** The AutoSave has ended, or begins anew. */
+  /** The AutoSave has ended, or begins again. */
   #end(): void {
     this.#over = true;
     this.#ended.abort();

@@ -121,7 +121,7 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
   readonly #loads = (): boolean => !this.#host && !this.#over;
   get #holds(): number { return this.#leases.size + this.#savers.size; }
 
-  /** Ends the runtime and releases its locks; it begins anew when the page is shown. */
+  /** Ends the runtime and releases its locks; it begins again when the page is shown. */
   #sleep(): void {
     this.#lose(problem("lease-lost", "the page entered the back/forward cache", "renew"), ({ signal }) =>
       new Promise((begun, failed) => addEventListener("pageshow", () => this.#begin().then(begun, failed), { once: true, signal })));

@@ -55,7 +55,7 @@ export class Journal {
   }
 
   /**
-   * While the editor loads a content, the page shows neither the old text nor the new one. Until Go has begun anew, localStorage gets the
+   * While the editor loads a content, the page shows neither the old text nor the new one. Until Go has begun again, localStorage gets the
    * text: the worker may have ended, and another page may have adopted the file. See #move.
    */
   pause(paused: boolean, alone = this.#alone): void {

@@ -23,7 +23,7 @@ export function namesOf(root: string, path: readonly string[]): string[] {
 
 const encoded = (character: string): string => `%${character.charCodeAt(0).toString(16).padStart(2, "0").toUpperCase()}`;
 
-/** How long the browser may take to answer: an answer that is lost must not keep the page waiting for ever. */
+/** How long the browser may take to answer: an answer that is lost must not keep the page waiting forever. */
 const answerMs = 2000;
 
 /**

@@ -44,7 +44,7 @@ export class Listeners extends Subscribers<void> {
   /** Number of listeners for events of this kind, if there were any. */
   hears(type: string): number | undefined { return this.#here.get(type)?.size; }
 
-  /** Dispatches an event. The detail of a lasting one is made anew for each later listener. */
+  /** Dispatches an event. The detail of a lasting one is made again for each later listener. */
   tell(type: string, detail: unknown, later: () => unknown = () => detail): void {
     if (/:(editable|readonly)$/.test(type)) { // the last one says whether the page is an editor or read-only
       const last = this.#last = { type, detail: later };

@@ -24,7 +24,7 @@ const tickMs = 50, mostTicks = 20;
  * Reads what was saved last in this browser and gives it to the page. If the page may edit, it holds the lock from now on:
  * nobody else edits, no draft waits, and Go would load the same content. It releases the lock if `ready` rejects.
  * It takes the lock only once both `modules` have arrived: the one that takes it, and the one that saves. They may come much later than the
- * preview. The page before may still be ending, so this tries again while Go is loading.
+ * preview. The previous page may still be ending, so this tries again while Go is loading.
  */
 export async function preview(handle: Handle, ready: Promise<void>, { root, server, ownerName }: Opening, options: Contract.AutoSaveOptions, modules: [rights: Promise<Rights | undefined> | false, saves: Promise<unknown>], ...when: When): Promise<Early | null | undefined> {
   const [loads, ended] = when;

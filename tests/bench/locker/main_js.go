@@ -20,7 +20,7 @@ func main() {
 	}
 }
 
-// run hands a function cycle(what, n) to the script that started it, and serves it for ever.
+// run hands a function cycle(what, n) to the script that started it, and serves it forever.
 func run() error {
 	boot, err := safejs.Global().Get("benchLocker")
 	if err != nil {

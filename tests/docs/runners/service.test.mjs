@@ -99,7 +99,7 @@ test("a call that waits in a tab whose lock was stolen is made once, although th
   assert.equal(await until(ann.call("add", 2)), 2);
 });
 
-test("a frozen tab that nobody replaced starts anew", async () => {
+test("a frozen tab that nobody replaced starts again", async () => {
   const ann = member();
   await until(ann.call("add", 1));
   const call = outcome(ann.call("add", 2));

@@ -1,4 +1,4 @@
-// Runs before the package's helper worker. A message {stopAt: n} makes the worker block for ever before the n-th of its
+// Runs before the package's helper worker. A message {stopAt: n} makes the worker block forever before the n-th of its
 // operations on files from then on; the worker first posts {at: n}.
 {
   const operations = [

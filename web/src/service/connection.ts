@@ -92,7 +92,7 @@ export class Connection {
     }
     if ("unreadable" in message) return this.#owner.leave(this); // it is not known whose answer that was
     if ("hello" in message) {
-      if (this.token && message.token > this.token) return this.#owner.began(message.token); // the tab before it had only just woken
+      if (this.token && message.token > this.token) return this.#owner.began(message.token); // the previous tab had only just woken
       if (this.token ? message.token !== this.token : !this.#owner.current(message.token)) return;
       this.token = message.token;
       this.locked = message.locked;

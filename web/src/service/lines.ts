@@ -51,7 +51,7 @@ export type ToBroker = { serves: string; token: number } | { calls: string; toke
 export interface Introduced { id: string }
 
 /**
- * Connects to the shared worker, which may have died with the tab that started it: each term connects anew. Returns nothing
+ * Connects to the shared worker, which may have died with the tab that started it: each term connects again. Returns nothing
  * where there are no shared workers, or not for this page.
  */
 export function broker(base: URL | undefined): MessagePort | undefined {
