@@ -25,18 +25,18 @@ type Channel struct {
 	mu     sync.Mutex
 	handle func(autosave.Message)
 	life   context.Context
-	asking map[string]posed    // by the round of the page that asks
-	asked  map[string]*inquiry // by the round of a question from the server
+	asking map[string]pageQuestion    // by the round of the page that asks
+	asked  map[string]*serverQuestion // by the round of a question from the server
 }
 
-// posed is a question of the page to the server.
-type posed struct {
+// pageQuestion is a question of this page to the server.
+type pageQuestion struct {
 	number int // of the question in its round
 	stop   context.CancelFunc
 }
 
-// inquiry is an open question from the server.
-type inquiry struct {
+// serverQuestion is an open question from the server.
+type serverQuestion struct {
 	*attendance
 	ended chan struct{} // closed when it is no longer open
 }
@@ -44,11 +44,11 @@ type inquiry struct {
 // attendance is the state while a page holds the lock.
 type attendance struct {
 	*term
-	answers chan reaction // of the page, in order
+	answers chan pageAnswer // of the page, in order
 }
 
-// reaction is an answer of the page to a question from the server.
-type reaction struct {
+// pageAnswer is an answer of the page to a question from the server.
+type pageAnswer struct {
 	autosave.Message
 	at    time.Time
 	ended <-chan struct{} // of the question
@@ -63,7 +63,7 @@ const answersKept = 16
 // NewChannel returns the channel of the project's document. local reaches the tabs of this browser.
 func NewChannel(d *Document, local autosave.Channel) *Channel {
 	return &Channel{document: d, id: d.c.Document, path: d.path, local: local,
-		asking: make(map[string]posed), asked: make(map[string]*inquiry)}
+		asking: make(map[string]pageQuestion), asked: make(map[string]*serverQuestion)}
 }
 
 // At makes the channel serve the document at a path below the project, see [Contents.At].
@@ -100,7 +100,7 @@ func (c *Channel) Post(m autosave.Message) error {
 	if strings.HasPrefix(m.Round, fromServer) {
 		if asked != nil {
 			select {
-			case asked.answers <- reaction{m, time.Now(), asked.ended}:
+			case asked.answers <- pageAnswer{m, time.Now(), asked.ended}:
 			default:
 			}
 		}
@@ -114,7 +114,7 @@ func (c *Channel) Post(m autosave.Message) error {
 	case autosave.Edits:
 		c.stopAsking("")
 		if t := c.document.held.of(m.Holder.Token); t != nil { // a page may announce itself again under the same lease
-			t.attending.Do(func() { go c.attend(life, &attendance{t, make(chan reaction, answersKept)}) })
+			t.attending.Do(func() { go c.attend(life, &attendance{t, make(chan pageAnswer, answersKept)}) })
 		}
 	}
 	return c.local.Post(m)
@@ -128,7 +128,7 @@ func (c *Channel) ask(life context.Context, m autosave.Message) {
 	last, again := c.asking[m.Round]
 	repeated := again && last.number == m.Question && m.Question > 0
 	if !repeated {
-		c.asking[m.Round] = posed{m.Question, stop}
+		c.asking[m.Round] = pageQuestion{m.Question, stop}
 	}
 	c.mu.Unlock()
 	switch {
@@ -195,7 +195,7 @@ func (c *Channel) answerAll(ctx context.Context, a *attendance) {
 }
 
 // answer sends the page's answer to a question that came from the server.
-func (c *Channel) answer(ctx context.Context, t *term, r reaction) {
+func (c *Channel) answer(ctx context.Context, t *term, r pageAnswer) {
 	switch m := r.Message; m.Kind {
 	case autosave.EditAccepted:
 		c.reply(ctx, t, m, "accept", map[string]any{})
@@ -291,7 +291,7 @@ func (c *Channel) listen(ctx context.Context, t *attendance, after *int64) {
 		switch n.Type {
 		case NoticeAsked:
 			c.mu.Lock()
-			c.asked[round] = &inquiry{t, make(chan struct{})}
+			c.asked[round] = &serverQuestion{t, make(chan struct{})}
 			c.mu.Unlock()
 			c.tell(autosave.Message{Kind: autosave.EditRequest, Round: round, From: n.HolderName, Remote: true})
 		case NoticeAskEnded:

@@ -108,7 +108,7 @@ func (t *Table) mayForbid(ctx context.Context, own *ticket) error {
 	default:
 		return nil
 	}
-	if err := t.hearAll(ctx); err != nil {
+	if err := t.catchUp(ctx); err != nil {
 		return err
 	}
 	t.mirror.mu.Lock()

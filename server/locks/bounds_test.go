@@ -24,7 +24,7 @@ func seen(t *testing.T, table *Table, r Request) Lease {
 	t.Helper()
 	lease, err := table.Acquire(t.Context(), r)
 	require.NoError(t, err)
-	require.NoError(t, table.hear(t.Context(), lease.Token))
+	require.NoError(t, table.catchUpTo(t.Context(), lease.Token))
 	return lease
 }
 
@@ -87,7 +87,7 @@ func TestAWaiterThatComesAgainCountsOnce(t *testing.T) {
 	}
 	queued, first := wait("t", "a")
 	<-queued
-	require.NoError(t, table.hearAll(t.Context()))
+	require.NoError(t, table.catchUp(t.Context()))
 	_, other := wait("u", "b")
 	require.ErrorIs(t, <-other, ErrTooMany)
 	queued, again := wait("t", "a")
@@ -124,7 +124,7 @@ func TestWaitersPassNoLimit(t *testing.T) {
 			}
 			require.NoError(t, table.Release(t.Context(), held["a"].ID, "a"))
 			require.NoError(t, <-outcomes["a"])
-			require.NoError(t, table.hearAll(t.Context()))
+			require.NoError(t, table.catchUp(t.Context()))
 			require.NoError(t, table.Release(t.Context(), held["b"].ID, "b"))
 			require.ErrorIs(t, <-outcomes["b"], map[string]error{"user": ErrTooManyOfUser, "holder": ErrTooMany}[name])
 		})

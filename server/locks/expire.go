@@ -60,8 +60,8 @@ func (t *Table) Expire(ctx context.Context, d Due) (bool, error) {
 	return ended, err
 }
 
-// heardWithin limits how long a request waits for this server's view to catch up with the store.
-const heardWithin = 5 * time.Second
+// catchUpLimit limits how long a request waits for this server's view to catch up with the store.
+const catchUpLimit = 5 * time.Second
 
 // endIfDue ends a lease if its time is up, and reports whether it did. If this server's view does not show in time that
 // another server extended or ended the lease, endIfDue fails with [kv.ErrUnavailable].
@@ -70,7 +70,7 @@ func (t *Table) endIfDue(ctx context.Context, s storedLease) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, heardWithin, errDeaf)
+	ctx, cancel := context.WithTimeoutCause(ctx, catchUpLimit, errBehind)
 	defer cancel()
 	for pause := time.Millisecond; ok; pause = min(2*pause, 50*time.Millisecond) {
 		if ended, err := t.Expire(ctx, due); ended || err != nil {
@@ -85,7 +85,8 @@ func (t *Table) endIfDue(ctx context.Context, s storedLease) (bool, error) {
 	return false, nil
 }
 
-var errDeaf = fmt.Errorf("%w: this server does not receive changes", kv.ErrUnavailable)
+// errBehind means that this server's view did not reach a revision of the store in time.
+var errBehind = fmt.Errorf("%w: this server does not receive changes", kv.ErrUnavailable)
 
 // overdue reports whether a lease's time is up, as far as this server knows.
 func (t *Table) overdue(s storedLease) (Due, bool) {

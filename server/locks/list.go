@@ -185,21 +185,21 @@ func parseCursor(text string) (c cursor, err error) {
 	return c, nil
 }
 
-// heardKey is a key that the server writes to learn the present revision, which its view must then reach.
-const heardKey = prefix + "heard"
+// catchUpKey is a key that the server writes to learn the present revision, which its view must then reach.
+const catchUpKey = prefix + "heard"
 
-// hearAll waits until this server's view contains everything that is in the store now.
-func (t *Table) hearAll(ctx context.Context) error {
-	result, err := t.commit(ctx, kv.Txn{Then: []kv.Op{kv.Put(heardKey, nil)}})
+// catchUp waits until this server's view contains everything that is in the store now.
+func (t *Table) catchUp(ctx context.Context) error {
+	result, err := t.commit(ctx, kv.Txn{Then: []kv.Op{kv.Put(catchUpKey, nil)}})
 	if err != nil {
 		return err
 	}
-	return t.hear(ctx, result.Revision)
+	return t.catchUpTo(ctx, result.Revision)
 }
 
 // listSeen lists this server's view after it has caught up with the store. It returns at least the page.
 func (t *Table) listSeen(ctx context.Context, p Path, from cursor, limit int, visible func([]Path) bool) (list Listing, err error) {
-	if err := t.hearAll(ctx); err != nil {
+	if err := t.catchUp(ctx); err != nil {
 		return list, err
 	}
 	want := claim{Paths: []Path{p}, Mode: Exclusive}.want()

@@ -53,6 +53,6 @@ func TestManyIDsAreLookedUpTogether(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, bob.ID, find(), "the first one")
 		owners[200] = "nobody"
-		assert.Equal(t, granted.Holder.ID, find(), "the table has heard of the grant from the store")
+		assert.Equal(t, granted.Holder.ID, find(), "the table has seen the grant in the store")
 	})
 }

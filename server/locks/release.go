@@ -57,7 +57,7 @@ func (t *Table) releaseSeen(ctx context.Context, s storedLease, seen bool) (bool
 // ReleaseAll ends the leases of holders, as when a browser signs out, and gives up the named tickets with which they wait. It does not
 // affect other requests that are under way.
 func (t *Table) ReleaseAll(ctx context.Context, holders []string) error {
-	if err := t.hearAll(ctx); err != nil {
+	if err := t.catchUp(ctx); err != nil {
 		return err
 	}
 	leases, tickets := t.allOf(holders)
@@ -127,7 +127,7 @@ func (t *Table) GiveUp(ctx context.Context, holder, name string) error {
 		return err
 	}
 	// A grant under the ticket has a smaller revision.
-	if err := t.hear(ctx, revision); err != nil {
+	if err := t.catchUpTo(ctx, revision); err != nil {
 		return err
 	}
 	t.mirror.mu.Lock()
@@ -181,19 +181,19 @@ func (t *Table) close(ctx context.Context, own *ticket) (int64, error) {
 	}
 }
 
-// hear waits until this server's view reaches a revision.
-func (t *Table) hear(ctx context.Context, revision int64) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, heardWithin, errDeaf)
+// catchUpTo waits until this server's view reaches a revision.
+func (t *Table) catchUpTo(ctx context.Context, revision int64) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, catchUpLimit, errBehind)
 	defer cancel()
 	w := &waiting{notifier: make(notifier, 1)}
 	defer t.forget(w)
 	t.mirror.mu.Lock()
-	heard := t.mirror.revision >= revision
-	if !heard {
+	reached := t.mirror.revision >= revision
+	if !reached {
 		t.mirror.notifiers.awaitRevision(w, revision)
 	}
 	t.mirror.mu.Unlock()
-	if heard {
+	if reached {
 		return nil
 	}
 	select {

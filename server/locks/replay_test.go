@@ -54,7 +54,7 @@ func TestServersAgreeOnWhoClosesADeadlock(t *testing.T) {
 				last, err = table.store.Commit(t.Context(), kv.Txn{Then: ops})
 				require.NoError(t, err)
 			}
-			require.NoError(t, table.hear(t.Context(), last.Revision))
+			require.NoError(t, table.catchUpTo(t.Context(), last.Revision))
 			later := openOver(t, table.store)
 			require.Len(t, doomed(table), 1)
 			assert.Equal(t, doomed(table), doomed(later))

@@ -47,7 +47,7 @@ func TestALeaseThatIsReadAgainKeepsItsTime(t *testing.T) {
 	behind := time.Now().Add(-time.Minute)
 	extended, err := table.store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(s.beatKey(), encodeBeat(behind))}})
 	require.NoError(t, err)
-	require.NoError(t, table.hear(t.Context(), extended.Revision))
+	require.NoError(t, table.catchUpTo(t.Context(), extended.Revision))
 	due, _ := table.Due(time.Now())
 	require.Empty(t, due)
 	for range 2 {
@@ -87,7 +87,7 @@ func TestTheTimesAreKeptBeforeTheViewIsLocked(t *testing.T) {
 	_, s := leased(t, table, "ann", time.Hour)
 	extended, err := table.store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(s.beatKey(), encodeBeat(time.Now().Add(-time.Minute)))}})
 	require.NoError(t, err)
-	require.NoError(t, table.hear(t.Context(), extended.Revision))
+	require.NoError(t, table.catchUpTo(t.Context(), extended.Revision))
 	table.stopWatching()
 	again := table.mirror.load()
 	_, err = table.store.Each(t.Context(), prefix, readPage, func(entries []kv.Entry) error { again.add(entries, time.Now()); return nil })

@@ -126,7 +126,7 @@ func leaseOf(key string) string {
 // grantedBefore returns [errGranted] when this server's view has the lease with the ticket, or has seen its end. It
 // fails with *[InvalidError] if that lease is for another place: asking again would never end.
 func (t *Table) grantedBefore(ctx context.Context, own *ticket, f found) error {
-	if err := t.hear(ctx, f.granted); err != nil {
+	if err := t.catchUpTo(ctx, f.granted); err != nil {
 		return err
 	}
 	m := t.mirror

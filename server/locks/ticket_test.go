@@ -115,8 +115,8 @@ func TestATicketOutlastsItsServer(t *testing.T) {
 	doomed, err := locks.Open(t.Context(), dying, locks.Config{InstanceTTL: time.Second})
 	require.NoError(t, err)
 	t.Cleanup(doomed.Close)
-	unheard, outcomes := make(chan outcome, 1), make(chan outcome, 2)
-	queue(t, doomed, unheard, ticket(bob, "b", at("p")), 1)
+	unreceived, outcomes := make(chan outcome, 1), make(chan outcome, 2)
+	queue(t, doomed, unreceived, ticket(bob, "b", at("p")), 1)
 	queue(t, table, outcomes, want(eve, at("p")), 2)
 	require.NoError(t, dying.Close()) // without a shutdown
 	require.Eventually(t, func() bool {
@@ -219,23 +219,23 @@ func TestATicketIsGrantedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r.Holder, r.TTL, r.Ticket = bob, long, name
-			unheard, err := table.Acquire(t.Context(), r)
+			unreceived, err := table.Acquire(t.Context(), r)
 			require.NoError(t, err)
 			outcomes := make(chan outcome, 1)
 			queue(t, table, outcomes, want(eve, at("p")), 1)
 			for _, server := range []*locks.Table{table, other} {
 				require.Eventually(t, func() bool {
 					seen, _ := server.Due(time.Now().Add(2 * long))
-					return len(seen) == 1 && strings.HasPrefix(unheard.ID, seen[0].Lease+".")
+					return len(seen) == 1 && strings.HasPrefix(unreceived.ID, seen[0].Lease+".")
 				}, 30*time.Second, time.Millisecond)
 				again, err := server.Acquire(t.Context(), r)
 				require.NoError(t, err)
-				assert.Equal(t, unheard.ID, again.ID)
-				assert.Equal(t, unheard.Token, again.Token)
-				assert.Greater(t, again.ExpiresAt, unheard.ExpiresAt)
+				assert.Equal(t, unreceived.ID, again.ID)
+				assert.Equal(t, unreceived.Token, again.Token)
+				assert.Greater(t, again.ExpiresAt, unreceived.ExpiresAt)
 				assert.Equal(t, long, again.ExpiresAt.Sub(again.LockedAt), "a client computes the TTL from these times")
 			}
-			require.NoError(t, table.Release(t.Context(), unheard.ID, bob.ID))
+			require.NoError(t, table.Release(t.Context(), unreceived.ID, bob.ID))
 			o := <-outcomes
 			require.NoError(t, o.err)
 			require.NoError(t, table.Release(t.Context(), o.lease.ID, eve.ID))
@@ -247,20 +247,20 @@ func TestATicketIsGrantedOnce(t *testing.T) {
 func TestAGrantIsWithdrawnUnlessItWasExtended(t *testing.T) {
 	table := open(t, kvtest.Open(t))
 	r := ticket(bob, "b", at("p"))
-	heard, err := table.Acquire(t.Context(), r)
+	received, err := table.Acquire(t.Context(), r)
 	require.NoError(t, err)
 	_, err = table.Acquire(t.Context(), r)
 	require.NoError(t, err)
-	require.NoError(t, table.Withdraw(t.Context(), heard))
-	_, err = table.Renew(t.Context(), heard.ID, bob.ID)
+	require.NoError(t, table.Withdraw(t.Context(), received))
+	_, err = table.Renew(t.Context(), received.ID, bob.ID)
 	require.NoError(t, err)
-	require.NoError(t, table.Release(t.Context(), heard.ID, bob.ID))
-	require.NoError(t, table.Withdraw(t.Context(), heard), "it has ended")
+	require.NoError(t, table.Release(t.Context(), received.ID, bob.ID))
+	require.NoError(t, table.Withdraw(t.Context(), received), "it has ended")
 
 	r = ticket(bob, "c", at("p"))
-	unheard, err := table.Acquire(t.Context(), r)
+	unreceived, err := table.Acquire(t.Context(), r)
 	require.NoError(t, err)
-	require.NoError(t, table.Withdraw(t.Context(), unheard))
-	_, err = table.Renew(t.Context(), unheard.ID, bob.ID)
+	require.NoError(t, table.Withdraw(t.Context(), unreceived))
+	_, err = table.Renew(t.Context(), unreceived.ID, bob.ID)
 	require.ErrorIs(t, err, locks.ErrNotFound)
 }

@@ -164,7 +164,7 @@ func TestAGrantIsFoundByItsTicket(t *testing.T) {
 	require.NoError(t, err)
 	former, later := newTicket(r, time.Now()), newTicket(r, time.Now())
 	require.NoError(t, table.join(t.Context(), former, time.Minute))
-	unheard, result, err := table.grab(t.Context(), former)
+	unreceived, result, err := table.grab(t.Context(), former)
 	require.NoError(t, err)
 	require.True(t, result.Held)
 
@@ -172,16 +172,16 @@ func TestAGrantIsFoundByItsTicket(t *testing.T) {
 	_, err = table.waitAt(t.Context(), later)
 	require.ErrorIs(t, err, errGranted)
 	table.leave(later)
-	heard, err := table.Acquire(t.Context(), r)
+	received, err := table.Acquire(t.Context(), r)
 	require.NoError(t, err)
-	assert.Equal(t, unheard.Token, heard.Token)
+	assert.Equal(t, unreceived.Token, received.Token)
 
 	table.mirror.mu.Lock()
 	table.mirror.clear()
 	table.mirror.mu.Unlock()
-	heard, err = table.Acquire(t.Context(), r)
+	received, err = table.Acquire(t.Context(), r)
 	require.NoError(t, err)
-	assert.Equal(t, unheard.Token, heard.Token)
+	assert.Equal(t, unreceived.Token, received.Token)
 }
 
 // countedReads counts the reads of a store.
@@ -221,7 +221,7 @@ func TestServerKnowsTheGrantsOfOthers(t *testing.T) {
 	other := openOver(t, store.Store)
 	lease, err := other.Acquire(t.Context(), Request{Paths: []Path{Document("r")}, Holder: Holder{ID: "ann"}, TTL: time.Minute})
 	require.NoError(t, err)
-	require.NoError(t, table.hear(t.Context(), lease.Token))
+	require.NoError(t, table.catchUpTo(t.Context(), lease.Token))
 	_, err = table.RenewAt(t.Context(), Document("r"), "ann", lease.Token)
 	require.NoError(t, err)
 	require.NoError(t, table.ReleaseAt(t.Context(), Document("r"), "ann", lease.Token))
@@ -326,13 +326,13 @@ func TestTheSlotOfATicketHasAnotherOwner(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, refused.Held)
 	require.NoError(t, table.Release(t.Context(), first.ID, "ann"))
-	require.NoError(t, table.hearAll(t.Context()))
+	require.NoError(t, table.catchUp(t.Context()))
 	bob := r
 	bob.Holder.ID, bob.Ticket = "bob", ""
 	second, err := table.Acquire(t.Context(), bob)
 	require.NoError(t, err)
 	require.Equal(t, first.Slot, second.Slot)
-	require.NoError(t, table.hear(t.Context(), second.Token))
+	require.NoError(t, table.catchUpTo(t.Context(), second.Token))
 	require.ErrorIs(t, table.grantedBefore(t.Context(), own, readConflicts(refused.Reads)), errGranted)
 	_, err = table.Acquire(t.Context(), r)
 	require.ErrorIs(t, err, ErrGivenUp)

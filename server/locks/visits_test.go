@@ -38,7 +38,7 @@ func TestGrantedVisitIsForgotten(t *testing.T) {
 func TestShownGrantsAreNotNoted(t *testing.T) {
 	table := opened(t)
 	_, s := leased(t, table, "ann", time.Hour)
-	require.NoError(t, table.hear(t.Context(), s.token))
+	require.NoError(t, table.catchUpTo(t.Context(), s.token))
 	table.mirror.note(s.claim, s.token) // its commit is answered later than the watch shows it
 	assert.Empty(t, table.mirror.granted)
 
@@ -54,7 +54,7 @@ func TestReplacedRequestEndsBeforeTheWatchShowsIt(t *testing.T) {
 	table, store, _ := opensFaulty(t)
 	other := openOver(t, store.Store)
 	held, _ := leased(t, other, "ann", time.Hour)
-	require.NoError(t, table.hear(t.Context(), held.Token))
+	require.NoError(t, table.catchUpTo(t.Context(), held.Token))
 	r := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "bob"}, TTL: time.Hour, Wait: 5 * time.Second, Ticket: "x"}
 	var once sync.Once
 	store.set(func(f *faulty) {
@@ -79,7 +79,7 @@ func TestReplacedRequestEndsBeforeTheWatchShowsIt(t *testing.T) {
 func TestLostLeaseOfStubsIsReplaced(t *testing.T) {
 	table := opened(t)
 	held, _ := leased(t, table, "ann", time.Hour)
-	require.NoError(t, table.hear(t.Context(), held.Token))
+	require.NoError(t, table.catchUpTo(t.Context(), held.Token))
 	r := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "bob"}, TTL: time.Hour, Wait: 10 * time.Second}
 	stubs, err := table.stubs.lease(t.Context(), table.store, r.Wait+StubKept)
 	require.NoError(t, err)
