@@ -15,7 +15,7 @@ const maxAsks = 4
 
 // EditOptions configure a request for the lock.
 type EditOptions struct {
-	// Force takes the lock from a holder that does not answer. It never takes the lock from a holder that refuses.
+	// Force steals the lock if the holder does not answer within Grace, but not if it refuses.
 	Force bool
 	Grace time.Duration // how long to wait for an answer; default 5 s
 }
@@ -30,9 +30,9 @@ type EditOptions struct {
 // or closed, or whose ctx ends, no longer becomes the editor by its request.
 //
 // Errors match ErrHandoverRefused, ErrHandoverBusy (another page asked before),
-// ErrHandoverNoAnswer, ErrReadOnly (granted, but the lock could not be taken),
-// ErrAborted with the cause of ctx, ErrDisabled or ErrDisposed. None takes longer than
-// Grace and nine seconds, and some twenty more for each of at most four pages that answer.
+// ErrHandoverNoAnswer, ErrReadOnly (offered, but the lock could not be acquired),
+// ErrAborted with the cause of ctx, ErrDisabled or ErrDisposed. RequestEdit takes at most
+// Grace and nine seconds, and some twenty seconds more for each of at most four pages that answer.
 func (s *Saver) RequestEdit(ctx context.Context, opts EditOptions) error {
 	return newAsker(&s.page, opts).run(ctx)
 }
@@ -99,8 +99,9 @@ func (r *asker) run(ctx context.Context) error {
 	return err
 }
 
-// start asks the page that edits. A page that releases its lock or hands it over waits until that has ended, and asks then. A page that has just
-// lost the lock gets autosave:readonly first. start returns the verdict to wait for. It returns nil if there is nothing to wait for: after an error, or if this page edits.
+// start asks the page that edits. A page that releases its lock or hands it over waits until that has ended, and asks then. A page that
+// has just lost the lock gets autosave:readonly first. start returns the verdict to wait for. It returns nil if there is nothing to wait
+// for: after an error, or if this page edits.
 func (r *asker) start(ctx context.Context) (verdict chan struct{}, err error) {
 	var at role
 	begin := func() {

@@ -17,7 +17,7 @@ const (
 
 // These limits bound everything that the caller does not bound, so that nothing hangs.
 const (
-	callLimit        = 14 * time.Second      // any call, without the time in which it waits for a person
+	callLimit        = 14 * time.Second      // one call, except RequestEdit, which waits for other pages
 	startLimit       = 9 * time.Second       // until it is known whether this page edits
 	takeLimit        = 8 * time.Second       // until a page edits that may take the lock
 	writeLimit       = 30 * time.Second      // a snapshot and its commit
@@ -32,7 +32,7 @@ const (
 	lateInspectLimit = time.Second           // asking that when nobody waits for the answer to be quick
 	inspectRetries   = 5                     // how often to ask again
 	noticeLimit      = 60 * time.Millisecond // collecting the details of autosave:readonly
-	graceLimit       = time.Hour             // of the grace of another page
+	graceLimit       = time.Hour             // the longest grace that another page may ask for
 	standbyLimit     = 10 * 365 * 24 * time.Hour
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
 )
 
-// A page that lost its lock shows the text of its draft, and another page discards that draft. The first page ends: it reports no loss, and the draft does
-// not come back. Text that was typed since is still a draft.
+// A page that lost its lock shows the text of its draft, and another page discards that draft. The first page ends: it reports no loss,
+// and the draft does not come back. Text that was typed since is still a draft.
 func TestDraftThatAnotherPageHasDiscardedStaysDiscarded(t *testing.T) {
 	for name, more := range map[string]string{"as it was": "", "and more": ", more"} {
 		t.Run(name, func(t *testing.T) {

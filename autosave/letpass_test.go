@@ -71,7 +71,8 @@ func getsBefore(t *testing.T, asks, waits *page, o autosave.EditOptions) {
 	assert.True(t, waits.ReadOnly())
 }
 
-// The editor accepts, and its offer does not arrive. Force takes the lock after all the time that the editor has, and the waiting page still lets it pass.
+// The editor accepts, and its offer does not arrive. Force takes the lock after all the time that the editor has, and the waiting page
+// still lets it pass.
 func TestWaiterAroundLetsForcePassAfterAnAnswer(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		w.document("a", "book/1").open()

@@ -8,10 +8,10 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// Suspend is for a page that is put to sleep and may wake again (pagehide, persisted). It saves unsaved changes,
-// releases the lock and leaves the queue, so that nobody waits for a sleeping page. It returns when that is done, or
-// with the cause when ctx ends; the lock is released in any case. Until Resume the page is read-only. The error is that
-// of saving; text that was not saved is kept and offered again.
+// Suspend is for a page that enters the back/forward cache (pagehide with persisted) and may come back. It saves unsaved
+// changes, releases the lock and leaves the queue, so that nobody waits for a page that cannot run. It returns when that is
+// done, or with the cause when ctx ends; the lock is released in any case. Until Resume the page is read-only. The error is
+// that of saving. Text that was not saved is kept and offered again.
 func (s *Saver) Suspend(ctx context.Context) error {
 	err := s.depart(ctx, suspended)
 	if errors.Is(err, ErrDisposed) || errors.Is(err, ErrDisabled) {
@@ -52,9 +52,9 @@ func (p *page) depart(ctx context.Context, r role) error {
 	return err
 }
 
-// Resume is for a page that wakes (pageshow, resume). It returns when the Saver knows whether the page may edit; until then
-// the page is read-only. A page that was suspended acquires the lock again, even if it wakes before Suspend has returned. A
-// page that slept with its lock verifies its lease.
+// Resume is for a page that runs again (pageshow, resume). It returns when the Saver knows whether the page may edit; until
+// then the page is read-only. A page that was suspended acquires the lock again, even if Suspend has not returned yet. A page
+// that was frozen while it had the lock verifies its lease.
 func (s *Saver) Resume(ctx context.Context) error {
 	ctx, stop := bounded(ctx)
 	defer stop()

@@ -10,10 +10,10 @@
 //
 // # Guarantees
 //
-// A [Lease] is renewed in the background until it is released. [Lease.Lost] is closed before the server may grant the lock to
-// another owner, by the clock of the process that is further ahead; [Lease.Err] reads the clocks when it is called. A process that was
-// suspended may continue to work for a moment before it notices the loss. So contents are written under the token of the lease, which the server checks in
-// the transaction that writes: the server never stores a write of a former holder.
+// A [Lease] is renewed in the background until it is released. [Lease.Lost] is closed before the server may grant the lock to another
+// owner, by the faster of the process's two clocks; [Lease.Err] reads both clocks when it is called. A process that was suspended may
+// continue to work for a moment before it notices the loss. So contents are written under the token of the lease, which the server
+// checks in the transaction that writes: the server never stores a write of a former holder.
 //
 // Every request names its acquisition: an acquisition has a random ticket, and renewals, releases and writes name the lease or the
 // token. A request that the network delays or repeats affects no other acquisition, so this package repeats requests that were not answered.

@@ -67,7 +67,7 @@ func (l *Lease) Err() error {
 }
 
 // left returns how long the holder relies on the lease without a further renewal. The clock of a server may run a little faster than
-// the holder's, by up to a thousandth while both are adjusted. So the holder is the first to stop.
+// the holder's, by up to a thousandth while both are adjusted. With this margin, the holder stops first.
 func (l *Lease) left() time.Duration { return l.ttl - l.ttl/500 - clock.Now().Since(l.renewed) }
 
 func (l *Lease) lookAtClocks() {

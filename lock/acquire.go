@@ -117,8 +117,8 @@ func (a *acquisition) acquire(ctx context.Context, b *Backend) (Lease, *Error) {
 	}
 }
 
-// again waits until the next attempt, if the grant became no lease for a reason that may pass. If there is no further
-// attempt, it returns err, or the error that ended the wait.
+// again waits for the next attempt after a grant that did not become a lease because of err, if that reason may pass. If there is
+// no further attempt, it returns err, or the error that ended the wait.
 func (a *acquisition) again(ctx context.Context, t *target, err error) error {
 	switch passing := denied(err) || errors.Is(err, errNoAnswer); {
 	case !passing || a.opts.IfAvailable:
@@ -145,7 +145,7 @@ func (a *acquisition) granted(ctx context.Context, t *target) (*granted, error) 
 	a.attempt(t)
 	r := a.arbitration(t)
 	r.ifAvailable = !a.steal
-	if a.steal { // it may wait for another machine or for an ancestor; others may take it for a frozen one meanwhile
+	if a.steal { // it may wait for another machine or an ancestor, and others may then consider it frozen
 		a.endSteal = a.waits(ctx, r)
 	}
 	first := a.m.request(ctx, r.request)

@@ -54,7 +54,7 @@ func (b *bundle) Look(ctx context.Context, since Instant) error {
 }
 
 // stillGranted fails if a grant was stolen before its lease had a token. since is the time at which the token arrived.
-// The token may be higher than the one of the client that stole the lock, so it must never become a lease.
+// The token may be higher than that of the client that stole the lock, so no lease may begin with it.
 func stillGranted(ctx context.Context, g Grant, since Instant) error {
 	if err := g.Look(ctx, since); err != nil {
 		return err

@@ -52,7 +52,7 @@ func (l Lease) renewedAt(now Instant) Lease {
 }
 
 // lasts returns how long after a renewal the holder relies on the lease. The clock of a server may run a little faster than
-// the holder's, by up to a thousandth while both are adjusted. So the holder is the first to stop.
+// the holder's, by up to a thousandth while both are adjusted. With this margin, the holder stops first.
 func (l Lease) lasts() time.Duration {
 	if l.Strategy == Remote {
 		return l.TTL - l.TTL/500

@@ -95,7 +95,7 @@ func (m *Manager) Inspect(ctx context.Context) ([]Holder, []Waiter, error) {
 		return nil, nil, err
 	}
 	if r.grantUnderWay() {
-		if again, err := m.look(ctx); err == nil && ctx.Err() == nil { // a look without time sees nobody
+		if again, err := m.look(ctx); err == nil && ctx.Err() == nil { // without time, a look finds no owner
 			r = again
 		}
 	}

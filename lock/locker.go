@@ -23,7 +23,7 @@ type Request struct {
 	Wants []Want
 	// IfAvailable asks for an answer instead of a place in the queue.
 	IfAvailable bool
-	// Steal takes the names from their holders and passes all waiters. It needs Exclusive and excludes IfAvailable.
+	// Steal takes the names from their holders, ahead of all waiters. It needs Exclusive and excludes IfAvailable.
 	Steal bool
 	// From, if not nil, are the only clients from which Steal may take the names, as [Snapshot] names them. If another client holds one,
 	// the request is denied. A Locker that cannot compare and steal in one step ignores it.
@@ -49,7 +49,7 @@ type Request struct {
 //   - A request whose ctx has ended is in no queue, and a grant that came at the
 //     same moment is given back.
 //   - Requests of one name are granted in the order of arrival; a shared request
-//     does not pass an exclusive one that waits before it.
+//     does not overtake an exclusive one that waits ahead of it.
 type Locker interface {
 	Request(ctx context.Context, r Request) (Grant, error)
 	// Query returns the holders and the waiters, as they were at one moment in the past.

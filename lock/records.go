@@ -26,9 +26,10 @@ type Record struct {
 //
 // Each call is atomic with respect to every other one on the same resource.
 type Records interface {
-	// Claim writes r under a token greater than the token of every earlier record of the resource, and greater than
-	// r.Token, and returns the token. That includes a record of the same lease that an earlier attempt left. stolen says that the previous holder may still believe in its lease.
-	// Claim fails with an error that matches ErrDenied if another client holds the resource by its record, and the Locker did not know that client.
+	// Claim writes r under a token greater than the token of every earlier record of the resource, and greater than r.Token, and returns
+	// the token. That includes a record of the same lease that an earlier attempt left. stolen says that the previous holder may still
+	// believe in its lease. Claim fails with an error that matches ErrDenied if another client holds the resource by its record, and the
+	// Locker did not know that client.
 	Claim(ctx context.Context, r Record, stolen bool) (token int64, err error)
 	// Renew writes r again. It fails with an error that matches ErrLost if the present record carries another lease's
 	// id, or there is no record: a renewal that was overtaken by its Remove must not bring the record back.
@@ -88,8 +89,8 @@ func (w *WallTokens) Claim(ctx context.Context, r Record, stolen bool) (int64, e
 	return token, w.pass(ctx, token)
 }
 
-// delayedRelease is a grant whose release waits until the clock shows another time than the token of its lease. Mostly that time
-// has passed long before.
+// delayedRelease is a grant whose release waits until the millisecond of its lease's token is over. Usually that was long
+// ago.
 type delayedRelease struct {
 	Grant
 	tokens *WallTokens

@@ -5,7 +5,7 @@ import "context"
 // All holders of a place with slots hold the place shared, and each of them holds one slot exclusively. The place
 // therefore excludes clients that want it as a whole, and is excluded by them. Waiters queue for one more name, the
 // line. Only the first of them asks for slots, for all of them at once, and keeps the first one that is granted. No
-// newcomer passes a waiter, and a slot that a dead holder leaves goes to the first in line.
+// later request overtakes a waiter, and a slot that a dead holder leaves goes to the first in line.
 
 // trySlots takes the first slot that is free, unless a client waits in line.
 func (r *arbitration) trySlots(ctx context.Context) (*granted, error) {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// expiryGrace is how long a record stays valid after its expiry.
+	// expiryGrace is the time after its expiry for which a record still counts as valid.
 	expiryGrace = 100 * time.Millisecond
 	// lookAgain is how often a waiter looks for a record while there is none.
 	lookAgain = 5 * time.Second
@@ -49,9 +49,9 @@ func (s *suspect) read(r Record, now Instant) {
 	s.record = r
 }
 
-// left is how long the record stays valid: until it expires, and at most for its TTL after it was first seen. A record
-// that expires later than that was written before the wall clock was set back. A holder that answers although the record has expired
-// has no record of its own, as on a full disk. It may have renewed its lease since, until the next look.
+// left is how long the record stays valid: until it expires, but at most for its TTL after it was first seen. A record
+// that expires later was written before the wall clock was set back. A holder that answers although its record has expired
+// could not write the record, as on a full disk. It may renew its lease after each answer, so the time begins again with each answer.
 func (s *suspect) left(now Instant) time.Duration {
 	left := min(s.record.ExpiresAt.Add(expiryGrace).Sub(now.Wall), s.seen+s.record.validity()+expiryGrace-now.Mono)
 	if s.answered != 0 {

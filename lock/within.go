@@ -75,9 +75,9 @@ func (h *heldLease) enclosed() <-chan struct{} {
 	return h.within.life.Done()
 }
 
-// stillWithin fails if a lease around this one has ended before this one had its token. That token may be higher than the
-// one of the next holder, so it must never become a lease. Another machine may have ended a lease that stands for a place
-// of this one on the server. Only a renewal shows that.
+// stillWithin fails if a lease around this one ended before this one got its token. That token may be higher than the
+// token of the next holder, so no lease may begin with it. On the server, an outer lease may cover a place of this one, and
+// the server may have ended that lease. Only a renewal shows that.
 func (h *heldLease) stillWithin(ctx context.Context, now Instant) error {
 	covered := h.target.backend.Remote != nil && len(h.target.remote.Paths) < len(h.target.places)
 	for o := h.within; o != nil; o = o.within {

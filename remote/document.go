@@ -154,9 +154,10 @@ func (d *Document) fields() map[string]any {
 	return fields
 }
 
-// Query reports the locks of this machine and, for other machines, the locks there that are in the way of the document, under the
-// names that the server shows. Clients of this machine whose locks one of those excludes are the first waiters. So are all that hold local locks
-// while the server knows of no lock or does not answer: they may wait for it, and the Manager asks the living holders themselves.
+// Query reports the locks of this machine and the locks of other machines that are in the way of the document, under the names that the
+// server shows. If a lock of another machine excludes a lock of this machine, the client of the latter is reported as a waiter, before the
+// other waiters. While the server knows of no lock or does not answer, all clients that hold local locks are reported as waiters: they may
+// wait for the server, and the Manager asks the living holders themselves.
 func (d *Document) Query(ctx context.Context) (lock.Snapshot, error) {
 	snapshot, err := d.Local().Query(ctx)
 	if err != nil || len(snapshot.Held) == 0 {

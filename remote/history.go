@@ -14,8 +14,8 @@ import (
 // history keeps on this machine the generations that this machine has saved. The server has the authoritative content, so
 // no failure of the history keeps a page from editing. After a failure a generation is missing, and the next commit tries again.
 //
-// Its fencing tokens are used on this machine only and come from wall time. The server's tokens begin from the start again after the
-// server was wiped or restored, and would block a history with higher tokens forever.
+// Its fencing tokens are used on this machine only and come from wall time. The server's tokens would not do: they start again after the
+// server was wiped or restored, and a history with higher tokens would then refuse them forever.
 type history struct {
 	store  autosave.Store // nil keeps nothing
 	tokens lock.WallTokens

@@ -73,7 +73,7 @@ func (o *lockOptions) run(ctx context.Context, use call) error {
 
 // guarded runs the program under the lease and returns how it ended.
 func (o *lockOptions) guarded(ctx context.Context, use call, lease *client.Lease) error {
-	runtime.LockOSThread() // the end of this thread would end the program: see ownGroup
+	runtime.LockOSThread() // the end of this thread would end the program: see endWithParent
 	defer runtime.UnlockOSThread()
 	cmd := exec.Command(use.program[0], use.program[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = use.stdin, use.stdout, use.stderr
