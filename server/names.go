@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// names removes the events of documents that have no content and were not locked for long: otherwise each name that was ever locked
-// would leave a key. Clients that resume from before get the present state, as the history is gone by then. It is for the
-// embedded store, whose history this server bounds.
+// names removes the events of documents that have no content and have not been locked for a long time. Otherwise each name that was ever
+// locked would leave a key. A client that resumes from an earlier revision gets the present state, because the store does not have that
+// history any more. It is for the embedded store, whose history this server bounds.
 type names struct {
 	store *kv.Store
 	delay time.Duration // longer than the history is kept: etcd compacts with a lag of up to 1.1 times its retention

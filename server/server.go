@@ -299,8 +299,8 @@ func (s *Server) Close() error {
 	return err
 }
 
-// tidy deletes the bytes of contents that were given up. After the start, it deletes those that a crash left, and again when
-// those of the last crash are old enough, or those of a save whose outcome is unknown. It removes the events of names that are no longer used.
+// tidy deletes the bytes of contents that are no longer kept, and the events of names that are no longer used. After the start, it deletes
+// the bytes that a crash left. It does so again when those of the last crash are old enough, and after a save whose outcome is unknown.
 func (s *Server) tidy(ctx context.Context, contents *content.Store) {
 	ticker := time.NewTicker(s.config.Sweep)
 	defer ticker.Stop()
@@ -313,7 +313,7 @@ func (s *Server) tidy(ctx context.Context, contents *content.Store) {
 		}
 		if s.names != nil {
 			if err := s.names.tidy(ctx, time.Now()); err != nil && ctx.Err() == nil {
-				s.config.Log.Warn("names that are not used could not be removed; it is tried again", "error", err)
+				s.config.Log.Warn("unused names could not be removed; the server tries again", "error", err)
 			}
 		}
 		err := contents.Tidy(ctx)
@@ -328,7 +328,7 @@ func (s *Server) tidy(ctx context.Context, contents *content.Store) {
 			err = cmp.Or(err, failed)
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, content.ErrHeld) {
-			s.config.Log.Warn("contents that are not needed could not be deleted; it is tried again", "error", err)
+			s.config.Log.Warn("unused contents could not be deleted; the server tries again", "error", err)
 		}
 	}
 }

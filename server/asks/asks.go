@@ -150,7 +150,7 @@ func (d *Desk) await(ctx context.Context, r locks.Request, in *inquiry, grace ti
 	return lease, context.Cause(asking), err
 }
 
-// answered is the end of the waiting by one of the questions.
+// answered is the cause with which one of the questions ends the waiting.
 type answered struct {
 	document string
 	cause    error

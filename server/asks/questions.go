@@ -35,8 +35,8 @@ func (in *inquiry) about(document string) *question {
 	return nil
 }
 
-// pose stores questions to the holders that block the request. None is needed if no other client holds the lock, and none is of use while a
-// lease of the same holder blocks the request, which does not replace it.
+// pose stores questions to the holders that block the request. It stores none if no other client holds the lock, and none while a lease of
+// the asker itself blocks the request and the request does not replace that lease, because no answer would help.
 func (d *Desk) pose(ctx context.Context, r locks.Request) (*inquiry, error) {
 	in := &inquiry{}
 	for {
@@ -95,8 +95,8 @@ func documentOf(held locks.Lease, r locks.Request) string {
 	return ""
 }
 
-// put stores a question and sets its revision, unless that of another asker is open for the same lock. The revision stays 0 if something
-// changed meanwhile. The question ends with the lease of the inquiry in case this server dies.
+// put stores a question and sets its revision, unless the question of another asker is open for the same lock. The revision stays 0 if
+// something changed meanwhile. If this server dies, the question ends with the lease of the inquiry.
 func (d *Desk) put(ctx context.Context, in *inquiry, q *question) error {
 	key := prefix + q.document
 	old, _, err := d.store.Get(ctx, key)

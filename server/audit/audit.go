@@ -23,7 +23,7 @@ import (
 const (
 	SignedIn  = "signed-in"  // a user's session that this server has not seen lately
 	SignedOut = "signed-out" // a browser's user
-	Refused   = "refused"    // nobody, or a user who may not
+	Refused   = "refused"    // a request without a user, or one that its user may not make
 	Break     = "break"      // the lock of another owner is about to be ended
 	Delete    = "delete"     // an administrator is about to delete a document
 	Backup    = "backup"     // an administrator is about to read everything

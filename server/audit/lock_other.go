@@ -4,5 +4,5 @@ package audit
 
 import "os"
 
-// lock does nothing: on this system the operator sees to it that each server has a file of its own.
+// lock does nothing: on this system the operator must give each server a file of its own.
 func lock(*os.File) error { return nil }

@@ -110,9 +110,9 @@ func (s *Store) collect(ctx context.Context, blob string, failed *error) (delete
 	return false, nil
 }
 
-// Sweep deletes the blobs that a crash left without a transaction, if they are of [OrphanAge]. It looks at every blob, so
-// it runs only after a start, OrphanAge later, and OrphanAge after [Store.Left]. While a backup runs it fails with [ErrHeld]. Like Tidy, it does not stop at a
-// blob that cannot be deleted.
+// Sweep deletes the blobs that a crash left without a transaction, if they are older than [OrphanAge]. It looks at every blob, so the
+// server calls it rarely: at the start, OrphanAge later, and OrphanAge after [Store.Left] reports a failed write. While a backup runs it
+// fails with [ErrHeld]. Like Tidy, it does not stop at a blob that cannot be deleted.
 func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	var failed error
 	var marks *kv.Lease

@@ -83,7 +83,7 @@ func Network(address string) string {
 	return netip.PrefixFrom(ip.WithZone(""), 64).Masked().String()
 }
 
-// Address returns the origin of a request: the last address on its way that does not belong to a trusted proxy.
+// Address returns the address of the client: the last address on the way of the request that does not belong to a trusted proxy.
 func (p Proxies) Address(r *http.Request) string {
 	from := address(r)
 	way := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")

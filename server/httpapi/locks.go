@@ -13,7 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/server/sessions"
 )
 
-// sizeOfOne is the size of a lock, in bytes, for which its request counts as a further one. Otherwise a few hundred locks on long paths would fill the store.
+// sizeOfOne is the size of a lock, in bytes, for which its request counts as a further one. Otherwise a few hundred locks on long paths
+// would fill the store.
 const sizeOfOne = 2 << 10
 
 func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Session) error {

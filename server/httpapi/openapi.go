@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// Description is the OpenAPI description of all calls. Tests hold it against the calls and their answers.
+// Description is the OpenAPI description of all calls. Tests compare it with the calls and their answers.
 //
 //go:embed openapi.json
 var Description []byte

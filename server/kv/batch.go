@@ -34,8 +34,8 @@ type answer struct {
 	err error
 }
 
-// queue makes transactions wait while others are in flight, so that they share the next etcd transaction. A
-// transaction that nothing is in flight before goes at once, alone.
+// queue makes transactions wait while others are in flight, so that they share the next etcd transaction. If none is in
+// flight, a transaction goes at once, alone.
 type queue struct {
 	mu       sync.Mutex
 	inFlight int // the number of the flight whose end the queue waits for, 0 for none

@@ -53,8 +53,8 @@ func (fatal) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
 	os.Exit(1)
 }
 
-// panics ends the process with one sentence if etcd panics because the system refuses something, such as space, and Open
-// if it panics while a store starts. Any other panic is a defect and keeps its stack trace.
+// panics handles a panic of etcd. While a store starts, the call that starts it returns an error. If the system has refused
+// something, such as space, the process ends with one sentence. Any other panic is a defect and keeps its stack trace.
 type panics struct{}
 
 func (panics) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {

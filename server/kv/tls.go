@@ -23,7 +23,7 @@ func (f TLSFiles) used() bool { return f != TLSFiles{} }
 func (f TLSFiles) info() transport.TLSInfo {
 	return transport.TLSInfo{
 		CertFile: f.Cert, KeyFile: f.Key, TrustedCAFile: f.CA, ClientCertAuth: f.CA != "",
-		// The authority vouches for members; they may come from any address.
+		// The certificate of the authority identifies a member, whatever its address.
 		SkipClientSANVerify: true,
 	}
 }

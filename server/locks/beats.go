@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// beatPause is the minimum pause between two commits of heartbeats. Heartbeats of the meantime share the next
-	// commit, since one commit for ten costs little more than a commit for one. A heartbeat after a quiet time does
-	// not wait.
+	// beatPause is the minimum pause between two commits of heartbeats. Heartbeats that arrive during the pause share
+	// the next commit, because one commit for ten costs little more than a commit for one. A heartbeat that arrives
+	// after the pause does not wait.
 	beatPause = 60 * time.Millisecond
 	// beatBatch is the maximum number of heartbeats per commit.
 	beatBatch = 100

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
-// Break ends somebody's lease, for a reason that its events tell. Late requests of its acquisition fail. A lease that has ended is
-// [ErrNotFound].
+// Break ends the lease of another owner. The events of the document contain the reason. Late requests of the lease's acquisition fail.
+// Break fails with [ErrNotFound] if the lease has ended already.
 func (t *Table) Break(ctx context.Context, l Lease, by Holder, why string) error {
 	s, err := t.byID(ctx, l.ID, l.Holder.ID)
 	if err != nil {

@@ -27,7 +27,7 @@ type Blobs struct {
 // buckets are those of all durations, in seconds.
 var buckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
 
-// New registers the metrics. A nil registry counts for nobody, as tests like it.
+// New registers the metrics. With a nil registry, as in tests, nobody can read them.
 func New(registry *prometheus.Registry) *Metrics {
 	if registry == nil {
 		registry = prometheus.NewRegistry()

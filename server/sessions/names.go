@@ -15,7 +15,7 @@ func CheckName(name string) error {
 }
 
 // invisible are letters and marks that show nothing: fillers, the grapheme joiner, Mongolian variation selectors, the blank of
-// Braille and the note without a head. Bidirectional and zero-width characters are no printable ones to begin with.
+// Braille and the note without a head. Bidirectional and zero-width characters are not printable anyway.
 var invisible = &unicode.RangeTable{R16: []unicode.Range16{
 	{Lo: 0x034f, Hi: 0x034f, Stride: 1}, {Lo: 0x115f, Hi: 0x1160, Stride: 1}, {Lo: 0x17b4, Hi: 0x17b5, Stride: 1},
 	{Lo: 0x180b, Hi: 0x180f, Stride: 1}, {Lo: 0x2800, Hi: 0x2800, Stride: 1}, {Lo: 0x3164, Hi: 0x3164, Stride: 1},
@@ -33,7 +33,7 @@ func Readable(name string) bool {
 	}) && strings.TrimFunc(name, func(r rune) bool { return unicode.Is(unicode.Variation_Selector, r) || unicode.IsSpace(r) }) != ""
 }
 
-// Clean makes a readable name of one that somebody else vouches for, or an empty one.
+// Clean returns the readable part of a name that a proxy or a provider states. It is empty if nothing is readable.
 func Clean(name string) string {
 	list := []rune(strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r != ' ' && (!unicode.IsPrint(r) || unicode.Is(invisible, r)) {

@@ -91,7 +91,7 @@ func (s Session) Over(now time.Time) bool {
 type Source struct {
 	// Users says which user a request is of.
 	Users users.Source
-	// SecureCookie keeps the cookie to HTTPS, for a server behind a proxy that ends it.
+	// SecureCookie makes browsers send the cookie over HTTPS only. It is for a server behind a proxy that ends HTTPS.
 	SecureCookie bool
 	// Key signs the secrets in cookies, so that no cookie with an invented secret is accepted. All servers of a
 	// store have the same key.
@@ -211,7 +211,7 @@ type secretMade struct {
 	secret string
 }
 
-// holderID returns the id of the owner that a secret is for the pages of an origin and for a user.
+// holderID returns the id of an owner: the browser with this secret, in pages of an origin, with a user.
 func (m secretMade) holderID(origin string, u users.User) string {
 	return HolderID(m.secret + "\n" + origin + belongsTo(u))
 }

@@ -64,7 +64,7 @@ func sweep(ctx context.Context, table Table, due []locks.Due, log *slog.Logger) 
 		})
 	}
 	if err := group.Wait(); err != nil && ctx.Err() == nil {
-		log.Warn("a lock could not be swept; it is tried again", "error", err)
+		log.Warn("an expired lock could not be ended; the server tries again", "error", err)
 		clean = false
 	}
 	return clean

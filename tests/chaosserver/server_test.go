@@ -1,5 +1,5 @@
-// Package chaosserver checks that the lock table is linearizable while servers are killed, stopped and disconnected,
-// that no acknowledged change is lost, that no event is sent twice, and that what a server keeps does not grow. It is the short form of make chaos-server,
+// Package chaosserver checks that the lock table is linearizable while servers are killed, stopped and disconnected, that no acknowledged
+// change is lost, that no event is sent twice, and that what a server keeps does not grow. It is the short form of make chaos-server,
 // which raises the numbers.
 package chaosserver
 

@@ -40,7 +40,7 @@ type Provider struct {
 	codes  map[string]url.Values
 }
 
-// SignIn has the provider's page sign in whoever comes as the user of these claims, for a client with that secret. With nil, it refuses.
+// SignIn makes the provider's page sign in every browser as the user of these claims, for a client with that secret. With nil, it refuses.
 func (p *Provider) SignIn(claims map[string]any, secret string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
