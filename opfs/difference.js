@@ -23,7 +23,8 @@ export function applied(stored, { length, prefix, suffix, insert }, binary) {
 
 /**
  * The stored snapshot that a difference builds on; undefined if there is none.
- * @param {import("./journal.js").Drafts} dir @param {import("./journal.js").DraftFile} file @param {Pick<import("./journal.js").Difference, "number" | "base">} difference
+ * @param {import("./journal.js").Drafts} dir @param {import("./journal.js").DraftFile} file
+ * @param {Pick<import("./journal.js").Difference, "number" | "base">} difference
  */
 export async function basis(dir, file, { number, base }) {
   if (number !== undefined) return file.content(number);

@@ -4,7 +4,8 @@
 import type { AutoSave } from "./holdfast.js";
 
 /**
- * Set `autosave`, and place it. It shows drafts that other pages have left when something is saved and when the page is shown. It removes its listeners when it is removed, and never disposes of the AutoSave.
+ * Set `autosave`, and place the element in the page. It looks for drafts of other pages when something is saved and when the page is shown. It removes
+ * its listeners when it is removed, and never disposes of the AutoSave.
  *
  * Attributes: `text-<name>` replaces a text, with `{name}`, `{count}` and `{time}` for values. Names: none, loading, disabled, editing, reading,
  * reading-unknown, forbidden, asking, saved, saving, unsaved, offline, failed, ask, take-over, draft, drafts, drafts-title, empty, bytes, use, keep, discard,

@@ -1,6 +1,6 @@
 /// <reference lib="esnext.disposable" />
-// Holdfast answers one question: may this page write? The answer holds between the tabs
-// of one browser, and with a Holdfast server between machines.
+// Holdfast answers one question: may this page write? The answer is valid in all tabs
+// of one browser and, with a Holdfast server, on all machines.
 //
 // All times are milliseconds; instants are Unix epoch milliseconds. Every promise
 // settles: none hangs past its own time limit.
@@ -46,7 +46,8 @@ export class ProjectLockError extends Error {
   readonly resource?: string;
 }
 
-/** How long to wait between the attempts of an acquisition. The waiter keeps its position in the browser's queue meanwhile: a release hands over at once, not at the next attempt. */
+/** How long to wait between the attempts of an acquisition. The waiter keeps its position in the browser's queue meanwhile: a release hands the lock
+ *  over at once, not at the next attempt. */
 export interface Backoff {
   initialDelayMs?: number; // default 1000
   multiplier?: number;     // default 1.5
@@ -216,7 +217,7 @@ export interface AutoSaveOptions {
    *  undefined leaves the conflict to the user (autosave:conflict), and so does a promise that takes more than five seconds.
    *  It must not await another call of this AutoSave, because that call waits for the merge. */
   merge?: (sides: Conflict) => Snapshot | undefined | Promise<Snapshot | undefined>;
-  /** How long typed text may exist in memory only while the browser could die. Default 200; grows with the cost of the
+  /** How long typed text may exist in memory only: the pause between two writes of the journal. Default 200; grows with the cost of the
    *  snapshot, so that journalling takes at most 5 % of the page's main thread. 0 switches the journal off. */
   journalMs?: number;
   enabled?: boolean;       // default true; false: phase "disabled", nothing is ever written
@@ -370,8 +371,9 @@ export interface AutoSave extends EventTarget {
   history(): Promise<Generation[]>;
   /** Drafts of this document, the newest first. */
   drafts(): Promise<Draft[]>;
-  /** "content": the saved content becomes a generation and the draft becomes the content. "generation": the draft is kept in the
-   *  history. "discard": it is removed; rejects with "not-found" if this page makes it the content at that moment, or if it has more text than this page knew. "content" rejects with "read-only" if this page lost the lock during the call: another content may be saved. */
+  /** "content": the saved content becomes a generation and the draft becomes the content; rejects with "read-only" if this page lost the lock
+   *  during the call, because another content may be saved. "generation": the draft is kept in the history. "discard": it is removed; rejects
+   *  with "not-found" if this page makes it the content at that moment, or if it has more text than this page knew. */
   resolveDraft(id: string, as: "content" | "generation" | "discard"): Promise<void>;
   /** The content of a generation or a draft, verified. Rejects with "data-corrupted", "not-found", "read-failed". */
   read(id: "current" | string): Promise<Uint8Array>;
@@ -383,8 +385,7 @@ export interface AutoSave extends EventTarget {
   /**
    * Backs up the present content, then makes generation `id` current and returns it. An editor that loads it asynchronously does
    * so in `load`: until that settles, at most five seconds, the page is read-only and nothing is saved, so `load` must not await another
-   * call of this AutoSave. Rejects with "read-only" if
-   * this page lost the lock during the call.
+   * call of this AutoSave. Rejects with "read-only" if this page lost the lock during the call.
    */
   restore(id: string, load?: (content: Uint8Array) => unknown): Promise<Uint8Array>;
   /**
@@ -467,7 +468,7 @@ export interface OpenOptions {
   root?: string;                   // default "project": the OPFS folder that holds `.lock` and everything else
   ownerName?: string;              // the name that other tabs show
   /**
-   * A Holdfast server. Leases then hold on this machine and on the server both, and AutoSave saves there; `locks` stays
+   * A Holdfast server. Leases are then valid on this machine and on the server, and AutoSave saves there; `locks` stays
    * on this machine. If the server does not answer, the acquisition tries again until its time limit ("acquire-timeout", retryable). `steal`
    * steals from tabs of this browser only. `ownerName` has at most 64 characters.
    */

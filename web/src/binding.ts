@@ -18,7 +18,10 @@ export interface BindingOptions extends AutoSaveOptions {
   load?: (content: Uint8Array) => unknown;
 }
 
-/** The Holdfast of a component, or the options of one that the component opens itself. If the option `holdfast` is present and undefined, the Holdfast comes later. */
+/**
+ * The Holdfast of a component, or the options of one that the component opens itself. If the option `holdfast` is present and undefined,
+ * the Holdfast comes later.
+ */
 export interface Given {
   holdfast?: Holdfast | undefined;
   open?: OpenOptions | undefined;
@@ -28,8 +31,8 @@ export interface Given {
 export const waits = (given: Given): boolean => "holdfast" in given && !given.holdfast;
 
 /**
- * Begins with the given Holdfast, or opens one, unless the component waits for its Holdfast. The returned function ends what has begun, and closes a Holdfast that
- * was opened here.
+ * Begins with the given Holdfast, or opens one, unless the component waits for its Holdfast. The returned function ends what has begun, and
+ * closes a Holdfast that was opened here.
  */
 export function owning(given: Given, begin: (holdfast: Holdfast) => () => void): () => void {
   if (waits(given)) return () => undefined;

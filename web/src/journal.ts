@@ -131,9 +131,9 @@ export class Journal {
   }
 
   /**
-   * Stores a snapshot synchronously, as far as possible. Until the file contains it, the next page finds it in
-   * localStorage. Returns whether localStorage contains it, or need not: the text is what is saved, and has always been. A text that the page only promises is stored later. A text that was replaced since
-   * is a draft already.
+   * Stores a snapshot synchronously, as far as possible. Until the file contains it, the next page finds it in localStorage. Returns whether
+   * localStorage contains it or need not contain it, because the text is the saved one and never was another. A text that the page only
+   * promises is stored later. A text that was replaced since is a draft already.
    */
   keep(snapshot: PageSnapshot): boolean {
     const kept = snapshot.draft !== this.#snapshots.draft || this.#keep(snapshot);
@@ -147,7 +147,8 @@ export class Journal {
     if (this.#kept > number) return true;
     const { base: saved, baseText, given } = this.#snapshots; // a snapshot may be older than what was saved last
     const before = [this.#stored ?? [], this.#flying].flat();
-    // An editor may mark what it loads: another page would make a draft of that. The entry of a page that is gone does not say whether Go has got another text.
+    // An editor may mark what it loads, and another page would make a draft of that. The entry of a page that is gone does not say whether
+    // Go has received another text.
     if (!this.#kept && !this.#unsure && [snapshot, before, given].flat().every((one) => one.text === baseText)) return true;
     const bases: rescue.Basis[] = before.map(({ number, text }) => ({ number, text }));
     // A sealed file may be gone: another page may have adopted it, or the user discarded it.

@@ -27,10 +27,10 @@ const encoded = (character: string): string => `%${character.charCodeAt(0).toStr
 const answerMs = 2000;
 
 /**
- * Takes the locks of a place, if nobody holds or awaits them, and the browser answers in time. They are released when `ended` aborts,
- * except that Go itself releases them for a lease that the page gives back, as late as its token demands; and when the page goes
- * into the back/forward cache. They are also released when the page is frozen before Go runs: they have no record yet, so
- * that no other page could take them.
+ * Takes the locks of a place, if nobody holds or awaits them, and the browser answers in time. They are released when `ended` aborts, and
+ * when the page enters the back/forward cache. They are also released when the page is frozen before Go runs, because they have no
+ * record yet, and no other page could take them over. For a lease that the page gives back, Go itself releases them, when the millisecond
+ * of the lease's token is over.
  */
 export async function lend(root: string, path: readonly string[], mode: LockMode, ended: AbortSignal, lease = false): Promise<Loan | undefined> {
   if (ended.aborted || !navigator.locks) return undefined;
@@ -59,7 +59,7 @@ export async function lend(root: string, path: readonly string[], mode: LockMode
     },
   };
   const leave = (): void => {
-    lose(new DOMException("the page was put to sleep", "AbortError"));
+    lose(new DOMException("the page was suspended", "AbortError"));
     over.abort();
   };
   ended.addEventListener("abort", () => (lease && loan.given && (ended.reason as Error).name === "AbortError") || over.abort(), { signal });

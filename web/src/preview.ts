@@ -17,7 +17,7 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 /** How long the files may take while the page holds the lock. */
 const readMs = 1000;
 
-/** The time between two looks whether Go runs or a late module has come, in milliseconds, and how many of them the pause before the next try to edit has at most. */
+/** How often it is checked whether Go runs or a late module has arrived, in milliseconds, and the longest pause between two attempts to edit, in such checks. */
 const tickMs = 50, mostTicks = 20;
 
 /**

@@ -26,7 +26,10 @@ export interface Wire {
 /** The methods of an AutoSave that its handle offers to the page. */
 type Shown = "readOnly" | "lease" | "state" | "markDirty" | "flushNow" | "history" | "drafts" | "resolveDraft" | "pin" | "read" | "restore" | "requestEdit";
 
-/** The text that a page shows: the generation on which it was typed, "" if it may have to be loaded again; the id of its drafts; and whether it is unsaved. */
+/**
+ * The text that a page shows: the generation on which it was typed, "" if it may have to be loaded again; the id of its drafts; and whether
+ * it is unsaved.
+ */
 export interface Text { shown: string; lineage: string; dirty: boolean }
 
 /** An AutoSave that has begun. */
