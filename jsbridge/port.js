@@ -108,7 +108,7 @@ export class Port {
   }
 
   /**
-   * Asks the browser for a lock, after the browser has got back earlier releases: a released lock is free only once the
+   * Asks the browser for a lock, after the browser has handled earlier releases: a released lock is free only once the
    * browser has handled its promise. A steal does not wait: the page may freeze meanwhile, and the lock may get a new holder.
    * @param {number} id
    * @param {string} name

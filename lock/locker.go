@@ -40,12 +40,12 @@ type Request struct {
 // (https://w3c.github.io/web-locks/): no TTL, no files, first come first served.
 //
 // Implementations must satisfy the suite in lock/locktest:
-//   - Request returns a Grant once every name is granted. It returns an error
-//     that matches ErrDenied when IfAvailable was set and some name was not free
-//     (ErrFallbackConflict where another owner's record says so),
-//     context.Cause(ctx) when ctx ended first, ErrWebLockUnsupported or
-//     ErrUnsupported when the mechanism is missing or refuses to work, and
-//     ErrInvalidArgument for a name it cannot lock.
+//   - Request returns a Grant once every name is granted. With IfAvailable, it
+//     fails with an error that matches ErrDenied if a name is not free
+//     (ErrFallbackConflict if the record of another owner shows that). If ctx
+//     ends first, it fails with context.Cause(ctx). If the mechanism is missing
+//     or refuses to work, the error matches ErrWebLockUnsupported or
+//     ErrUnsupported, and for a name that cannot be locked ErrInvalidArgument.
 //   - A request whose ctx has ended is in no queue, and a grant that came at the
 //     same moment is given back.
 //   - Requests of one name are granted in the order of arrival; a shared request

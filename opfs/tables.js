@@ -17,9 +17,9 @@ import { bounded, open } from "./savewriter.js";
 /** @typedef {import("./savewriter.js").SyncHandle} SyncHandle */
 /** @typedef {{ at: number, data: Uint8Array }} Patch */
 /**
- * The arguments of a step: a FileSystemFileHandle, the expected content, the patches to write if the file has that
- * content, the size to which the file is cut afterwards unless that is 0 (-1 if the client only wants the content), the
- * limit at which a content is cut, and whether the file may stay open.
+ * The arguments of a step. `file` is a FileSystemFileHandle. If the file has the `expected` content, `patches` are written, and the
+ * file is then cut to `size`, unless that is 0; -1 means that the client only wants the content. A content is cut at `limit`. `keep`
+ * says whether the file may stay open.
  * @typedef {[file: unknown, expected: Uint8Array, patches: Patch[], size: number, limit: number, keep: boolean]} Step
  */
 

@@ -194,9 +194,9 @@ func (c *Contents) generation(ctx context.Context, now content) (autosave.Genera
 }
 
 // known describes the server's content under the id that this machine has for it, if both have the same bytes, and
-// returns the former generations too. An editor that has just begun keeps a copy of content that is not the newest
-// here: to show it while the server does not answer, and as the base of text that is typed on it. token is that
-// editor's, or 0.
+// returns the former generations too. If the newest generation here is another one, an editor that has just begun keeps
+// a copy of the content, to show it while the server does not answer, and as the base of what the user types. token is
+// that editor's, or 0.
 func (c *Contents) known(ctx context.Context, now content, token int64) (autosave.Generation, []autosave.Generation, error) {
 	g, err := c.generation(ctx, now)
 	former := c.history.list(ctx)

@@ -163,8 +163,8 @@ func (s *state) meets(conditions []condition) bool {
 	return true
 }
 
-// stateOf reads the state of a resource. One that does not exist, that is not on this server, or that the session may not
-// read, has no token and no tag.
+// stateOf reads the state of a resource. It has no token and no tag if it does not exist, is not on this server, or may not
+// be read by the session.
 func (h *Handler) stateOf(c *call, resource string) (*state, error) {
 	s, p := &state{tokens: map[string]bool{}}, c.place
 	if resource != "" {

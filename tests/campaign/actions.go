@@ -258,11 +258,11 @@ func (r *run) restart(signal syscall.Signal) {
 	}
 }
 
-// onlyInMemory drops the claim for words that were only in localStorage when the browser was killed: words that were
-// not journalled before their page ended (before Go runs, until the journal has a worker again after a return from the cache, or after four
-// seconds without an answer of its worker, a page may journal in localStorage), and that no page has moved into a file since. Chromium keeps localStorage
-// in memory, at first for 5 s. Its limits are 60 commits and 10 MiB per hour, so later, and after a page has filled
-// it, it keeps it for minutes.
+// onlyInMemory no longer requires words that were only in localStorage when the browser was killed. The journal had not
+// stored them when their page ended, and no page has moved them into a file since. A page may keep words in localStorage
+// before Go runs, until the journal has a worker again after a return from the cache, and after four seconds without an
+// answer of that worker. Chromium keeps localStorage in memory, at first for 5 s. It writes at most 60 times and 10 MiB an
+// hour, so later, and after a page has filled it, the write takes minutes.
 func (r *run) onlyInMemory(at float64) {
 	for s, ended := range r.ends {
 		for _, w := range s.words {

@@ -319,8 +319,8 @@ func (o *oracle) inspect(d *document, s seen, history bool, now time.Time) (more
 	return more
 }
 
-// unannounced reports whether the word was still to be stored when its page ended, and the browser did not give the page the
-// moment for that, or lost what the page wrote then: the control of the end, which was written first, is missing too.
+// unannounced reports whether the browser ended the page of the word without an announcement, or lost what the page wrote
+// then, while the word was not stored yet. In both cases the control of the end is missing, which the page writes first.
 func (w *word) unannounced() bool {
 	return w.session.orderly && !w.session.announced && !w.kept && !w.saved && !w.home
 }

@@ -29,7 +29,7 @@ export type Look = (loan: unknown, own?: string) => [found: Promise<Saved | null
 /** The time until the next attempt to load the runtime, and the longest one, in milliseconds. */
 const retryMs = 1000, mostMs = 30_000;
 
-/** A call that waits for Go ends so much earlier than its time: with the reason why Go has not begun. */
+/** A call that waits for Go ends this much before its time limit, so that it rejects with the reason why Go has not begun. */
 const soonerMs = 99;
 
 /**

@@ -17,7 +17,10 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 /** How long the files may take while the page holds the lock. */
 const readMs = 1000;
 
-/** How often it is checked whether Go runs or a late module has arrived, in milliseconds, and the longest pause between two attempts to edit, in such checks. */
+/**
+ * The interval at which this module checks whether Go runs or a late module has arrived, in milliseconds, and the longest pause between
+ * two attempts to edit, in such intervals.
+ */
 const tickMs = 50, mostTicks = 20;
 
 /**
