@@ -161,7 +161,7 @@ func (r *asker) repeat() {
 // force: force takes nothing from an editor that was not asked, or that answers.
 func (r *asker) askAgain(lease string, pause time.Duration) (done bool, err error) {
 	if r.count == maxAsks {
-		return true, &Error{Code: CodeHandoverNoAnswer, Detail: "one page after the other edits, or answers too late"}
+		return true, &Error{Code: CodeHandoverNoAnswer, Detail: "several pages became the editor one after the other, or answered too late; ask again"}
 	}
 	if lease != "" {
 		r.promises.allow(lease, pause)

@@ -21,7 +21,7 @@ type Code = lock.Code
 const (
 	// Of a [Store].
 	CodeWriteFailed Code = "write-failed"   // retryable: nothing was committed
-	CodeQuota       Code = "quota-exceeded" // retryable: no room; nothing was committed
+	CodeQuota       Code = "quota-exceeded" // retryable: no space; nothing was committed
 	CodeEvicted     Code = "storage-evicted"
 	CodeReadFailed  Code = "read-failed"    // retryable
 	CodeCorrupted   Code = "data-corrupted" // final: Resource names the generation

@@ -201,7 +201,7 @@ func (l *Layout) attempt(ctx context.Context, c Commit) (g Generation, names []i
 			g.Bytes, g.SHA256 = bytes, sum
 			gone, next.generations = c.Limits.kept(l.with(&g, c.Aside))
 			if slices.ContainsFunc(gone, is(g.ID)) { // so it was committed aside
-				return nil, &Error{Code: CodeQuota, Detail: "the limits of the history leave no room for it"}
+				return nil, &Error{Code: CodeQuota, Detail: "the limits of the history leave no space for it"}
 			}
 			encoded = true
 			return encodeIndex(next.generations), nil

@@ -20,7 +20,7 @@ const (
 
 // ResolveDraft decides about a draft. AsContent saves the text of this page, makes the draft the content and gives it
 // to the page by [EventEditable]. AsGeneration keeps the draft in the history, and saves the text of this page first if
-// nothing is saved yet. It fails with ErrQuota if the limits of the history leave no room. The draft is removed once that
+// nothing is saved yet. It fails with ErrQuota if the limits of the history leave no space. The draft is removed once that
 // is durable. AsDiscard removes it at once, and fails with ErrNotFound if this page makes it the content at that moment,
 // or if it has more text than this page knew.
 //

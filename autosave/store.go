@@ -15,7 +15,7 @@ import (
 //   - Once Fence or Commit has succeeded under a token, no commit under a lower one succeeds: it fails with an error
 //     that matches ErrStaleToken, decided inside the commit. Every later Fence and List sees a commit that has
 //     succeeded.
-//   - A commit fails with ErrQuota if there is no room, with ErrEvicted if the storage was emptied meanwhile (the next
+//   - A commit fails with ErrQuota if there is no space, with ErrEvicted if the storage was emptied meanwhile (the next
 //     commit begins again), and otherwise with an error that matches ErrWriteFailed. No failure costs a generation.
 //   - Read verifies the checksum. It fails with ErrCorrupted, which names the generation, and the others stay readable;
 //     it fails with ErrNotFound if there is no such generation.

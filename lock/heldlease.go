@@ -149,7 +149,7 @@ func (h *heldLease) write(l Lease, limit time.Duration) (interrupted bool, err e
 func (h *heldLease) retry(cause error) error {
 	e := asError(cause, CodeRenewFailed, OpRenew, h.target.resource)
 	if e.Detail == "" {
-		e.Detail = "the record could not be written; it is tried again until the lease runs out"
+		e.Detail = "the record could not be written; the runtime tries again until the lease expires"
 	}
 	now := h.m.config.Clock.Now()
 	lease := h.snapshot()

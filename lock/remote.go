@@ -39,7 +39,7 @@ func (h *heldLease) missing(places [][]string, p *Place) *Error {
 		covered, barred := h.around(path, p)
 		if barred && !covered {
 			return &Error{Code: CodeUnsupported, Operation: OpAcquire,
-				Detail: "on the server a place with slots admits nothing else at it or below it, and a lease around this one is in the way; take it outside of that"}
+				Detail: "on the server a place with slots admits nothing else at it or below it, and a lease around this one is in the way; acquire it outside that lease"}
 		}
 		if !covered {
 			p.Paths = append(p.Paths, path)

@@ -100,7 +100,7 @@ func (c *FileLocks) Renew(ctx context.Context, r lock.Record) error {
 		return err
 	}
 	return &lock.Error{Code: lock.CodeRenewFailed, Operation: lock.OpRenew, Resource: r.Resource, Err: err,
-		Detail: "the record could not be written; it is tried again until the lease runs out"}
+		Detail: "the record could not be written; the runtime tries again until the lease expires"}
 }
 
 // Remove implements [lock.Records]. There is nothing to do if the record was removed with its lock.

@@ -66,7 +66,7 @@ func (s *session) hasRoom(e *entry) error {
 	case s.operated > 0: // those before it may have made room
 		return errLater
 	}
-	return unsupported(s.steps.file.path()+": there is no room for such long names or so many locks", nil)
+	return unsupported(s.steps.file.path()+": there is no space for such long names or so many locks", nil)
 }
 
 func (s *session) notifyLost(lost []*entry) {

@@ -24,7 +24,7 @@ func TestAnswersToASave(t *testing.T) {
 		code  error
 		says  string
 	}{
-		"no room":      {remote.Reply{Status: 507, Error: "storage_full"}, autosave.ErrQuota, "no room"},
+		"no room":      {remote.Reply{Status: 507, Error: "storage_full"}, autosave.ErrQuota, "no space"},
 		"too large":    {remote.Reply{Status: 413, Error: "content_too_large"}, autosave.ErrQuota, "larger"},
 		"a later save": {remote.Reply{Status: 409, Error: "stale_save"}, autosave.ErrWriteFailed, "later text"},
 		"lock ended":   {remote.Reply{Status: 409, Error: "stale_token", Message: "It has ended."}, autosave.ErrStaleToken, "It has ended."},

@@ -138,7 +138,7 @@ func unsaved(r Reply, err error) error {
 	e := &autosave.Error{Code: autosave.CodeWriteFailed, Operation: autosave.OpSave, Err: err}
 	switch {
 	case r.Status == statusFull:
-		e.Code, e.Detail = autosave.CodeQuota, "the server has no room; the saved content stays"
+		e.Code, e.Detail = autosave.CodeQuota, "the server has no space; the saved content stays"
 	case passing(r, err):
 		e.Detail, e.Err = "the server has not confirmed the save", unanswered(r, err)
 	case r.Error == "stale_save":
@@ -311,7 +311,7 @@ func (c *Contents) Read(ctx context.Context, id string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !ok:
-		return nil, &lock.Error{Code: autosave.CodeNotFound, Operation: autosave.OpRead, Resource: id, Detail: "the server has no such content, nor has this machine"}
+		return nil, &lock.Error{Code: autosave.CodeNotFound, Operation: autosave.OpRead, Resource: id, Detail: "neither the server nor this machine has such a content"}
 	}
 	return now.bytes, nil
 }

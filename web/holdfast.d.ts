@@ -273,7 +273,7 @@ export interface Conflict { draft: Draft; base?: Uint8Array; mine: Uint8Array; t
  */
 export type AutoSaveErrorCode =
   | "write-failed"     //  save, retryable: nothing was committed; AutoSave tries again
-  | "quota-exceeded"   //  save, retryable: no room; earlier saved content stays
+  | "quota-exceeded"   //  save, retryable: no space; earlier saved content stays
   | "storage-evicted"  //  save, retryable: the browser has emptied the storage; open text is saved again
   | "read-failed"      //  read, retryable: the storage could not be read
   | "data-corrupted"   //  read, final: this generation's content is damaged; the others stay readable

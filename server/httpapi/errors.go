@@ -97,7 +97,7 @@ func translate(err error) *apiError {
 	case errors.Is(err, asks.ErrTimeout):
 		return &apiError{http.StatusRequestTimeout, "handover_timeout", "The holder did not pass the lock on in time."}
 	case errors.Is(err, asks.ErrNotAsked):
-		return &apiError{http.StatusNotFound, "ask_not_found", "Nobody asks for this lock, or no longer."}
+		return &apiError{http.StatusNotFound, "ask_not_found", "Nobody asks for this lock now."}
 	case errors.Is(err, locks.ErrDeadlock):
 		return &apiError{http.StatusConflict, "deadlock", "Waiting would never end: the holder waits for you."}
 	case errors.Is(err, locks.ErrReplaced):
@@ -113,9 +113,9 @@ func translate(err error) *apiError {
 	case errors.Is(err, content.ErrTooMany):
 		return &apiError{http.StatusInsufficientStorage, "too_many_documents", "You have made as many documents as you may. Nothing was written."}
 	case errors.Is(err, blobs.ErrFull), errors.Is(err, kv.ErrReserved):
-		return &apiError{http.StatusInsufficientStorage, codeFull, "The server has no room for it. Nothing was written; locks go on."}
+		return &apiError{http.StatusInsufficientStorage, codeFull, "The server has no space for it. Nothing was written; locks go on."}
 	case errors.Is(err, kv.ErrFull):
-		return &apiError{http.StatusInsufficientStorage, codeFull, "The server has no room for it. It may have been written nevertheless; locks go on."}
+		return &apiError{http.StatusInsufficientStorage, codeFull, "The server has no space for it. It may have been written nevertheless; locks go on."}
 	case errors.Is(err, kv.ErrUnavailable), errors.Is(err, blobs.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return errUnavailable
 	}

@@ -178,7 +178,7 @@ func queryPath(text string) (locks.Path, error) {
 	for _, part := range strings.Split(text, "/") {
 		component, err := url.PathUnescape(part)
 		if err != nil {
-			return nil, invalid("The path is not well encoded.")
+			return nil, invalid("The path is not encoded correctly.")
 		}
 		path = append(path, component)
 	}

@@ -16,11 +16,11 @@ var (
 	errForeignToken = &refusal{"foreign_token", "The userToken is not the one this socket was given."}
 	errNoRoom       = &refusal{"room_not_found", "There is no such room, or it has been closed."}
 	errNotInRoom    = &refusal{"not_in_room", "This socket has not entered that room."}
-	errNoSpace      = &refusal{"store_full", "The server has no room for more participants; those who are in a room go on."}
-	errFull         = &refusal{"room_full", "The room holds as much as a room can hold."}
+	errNoSpace      = &refusal{"store_full", "The server has no space for more participants; those who are in a room go on."}
+	errFull         = &refusal{"room_full", "The room has reached its limit of participants or bytes."}
 	errClosed       = &refusal{"room_closed", "The room was closed."}
 	errRemoved      = &refusal{"removed", "This socket is no longer in its room; it may enter again."}
-	errNotAllowed   = &refusal{"not_allowed", "You may not do this in this room, or there is none."}
+	errNotAllowed   = &refusal{"not_allowed", "You may not do this in this room, or the room does not exist."}
 	errUnavailable  = &refusal{"unavailable", "The server cannot reach its store; try again."}
 )
 
