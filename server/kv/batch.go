@@ -34,47 +34,47 @@ type answer struct {
 	err error
 }
 
-// queue makes transactions wait while others are in flight, so that they share the next etcd transaction. If none is in
-// flight, a transaction goes at once, alone.
+// queue makes transactions wait while others are under way, so that they share the next etcd transaction. A round is the
+// transactions that are sent at one moment. If no round is under way, a transaction goes at once, as a round of its own.
 type queue struct {
 	mu       sync.Mutex
-	inFlight int // the number of the flight whose end the queue waits for, 0 for none
-	last     int // the number of the last flight
+	underWay int // the number of the round whose end the queue waits for, 0 for none
+	last     int // the number of the last round
 	waiting  []*part
 	late     *time.Timer // ends the wait while there are waiting parts
 	patience time.Duration
 }
 
-// enter begins a flight and returns its number, or puts the part into the queue and returns 0. The queue calls
-// landed with the number of a flight that is late.
-func (q *queue) enter(p *part, landed func(flight int)) (flight int) {
+// enter begins a round and returns its number, or puts the part into the queue and returns 0. The queue calls
+// roundEnded with the number of a round that is late.
+func (q *queue) enter(p *part, roundEnded func(round int)) (round int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.inFlight == 0 {
+	if q.underWay == 0 {
 		return q.begin()
 	}
 	if q.waiting = append(q.waiting, p); len(q.waiting) == 1 {
-		flight := q.inFlight
-		q.late = time.AfterFunc(cmp.Or(q.patience, patience), func() { landed(flight) })
+		round := q.underWay
+		q.late = time.AfterFunc(cmp.Or(q.patience, patience), func() { roundEnded(round) })
 	}
 	return 0
 }
 
 func (q *queue) begin() int {
 	q.last++
-	q.inFlight = q.last
-	return q.inFlight
+	q.underWay = q.last
+	return q.underWay
 }
 
-// next ends the wait for a flight, and begins the next one with the returned parts. It returns 0 if nobody waits for
-// that flight.
-func (q *queue) next(flight int) (parts []*part, number int) {
+// next ends the wait for a round, and begins the next one with the returned parts. It returns 0 if nobody waits for
+// that round.
+func (q *queue) next(round int) (parts []*part, number int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.inFlight != flight {
+	if q.underWay != round {
 		return nil, 0 // it was late, so another one has begun
 	}
-	q.inFlight = 0
+	q.underWay = 0
 	if q.late != nil {
 		q.late.Stop()
 		q.late = nil
@@ -99,8 +99,8 @@ func (s *Store) commit(ctx context.Context, txn Txn, limit time.Time) (Result, e
 		return s.send(ctx, txn)
 	}
 	p := &part{ctx, txn, limit, make(chan answer, 1)}
-	if flight := s.queue.enter(p, s.landed); flight != 0 {
-		defer s.landed(flight)
+	if round := s.queue.enter(p, s.roundEnded); round != 0 {
+		defer s.roundEnded(round)
 		return s.send(ctx, txn)
 	}
 	select {
@@ -112,16 +112,16 @@ func (s *Store) commit(ctx context.Context, txn Txn, limit time.Time) (Result, e
 	}
 }
 
-// landed begins the next flight after one that has ended or is late.
-func (s *Store) landed(flight int) {
-	if parts, next := s.queue.next(flight); next != 0 {
-		go s.fly(parts, next)
+// roundEnded begins the next round after one that has ended or is late.
+func (s *Store) roundEnded(round int) {
+	if parts, next := s.queue.next(round); next != 0 {
+		go s.sendRound(parts, next)
 	}
 }
 
-// fly sends parts, and ends when all of them have their answers.
-func (s *Store) fly(parts []*part, flight int) {
-	defer s.landed(flight)
+// sendRound sends parts, and ends when all of them have their answers.
+func (s *Store) sendRound(parts []*part, round int) {
+	defer s.roundEnded(round)
 	var sending sync.WaitGroup
 	batches := divide(parts)
 	for _, batch := range batches[1:] {

@@ -28,14 +28,14 @@ func Hold(s *Store) func(t *testing.T, waiting int) {
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
 	s.queue.patience, s.timeout = time.Minute, time.Minute
-	flight := s.queue.begin()
+	round := s.queue.begin()
 	return func(t *testing.T, waiting int) {
 		require.Eventually(t, func() bool {
 			s.queue.mu.Lock()
 			defer s.queue.mu.Unlock()
 			return len(s.queue.waiting) == waiting
 		}, time.Minute, time.Millisecond)
-		s.landed(flight)
+		s.roundEnded(round)
 	}
 }
 
