@@ -151,7 +151,7 @@ func smallDisk(t *testing.T) (dir string) {
 	return dir
 }
 
-// A desktop program copies a collection over another one, and the disk has no space for the copy. What is at the destination stays.
+// A desktop program copies a collection over another one, and the disk has no space for the copy. The destination stays as it is.
 func TestACopyWithoutSpaceKeepsItsDestination(t *testing.T) {
 	dir := smallDisk(t)
 	s := start(t, func(c *server.Config) { c.DataDir = dir + "/d" })

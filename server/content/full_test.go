@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/holdfast-dev/holdfast/server/blobs"
 	"github.com/holdfast-dev/holdfast/server/kv"
@@ -27,9 +26,9 @@ func TestASaveInAFullStoreHasAKnownOutcome(t *testing.T) {
 				switch {
 				case request != "txn" || !full.CompareAndSwap(true, false):
 				case saved:
-					after = rpctypes.ErrGRPCNoSpace
+					after = memory.ErrNoSpace
 				default:
-					before = rpctypes.ErrGRPCNoSpace
+					before = memory.ErrNoSpace
 				}
 				return before, after
 			})

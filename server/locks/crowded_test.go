@@ -29,7 +29,7 @@ func TestACrowdedStoreTakesNoFurtherWaiters(t *testing.T) {
 	}
 	queued, _ := wait(t.Context(), "bob")
 	<-queued
-	require.NoError(t, table.hearAll(t.Context()))
+	require.NoError(t, table.catchUp(t.Context()))
 	crowded.Store(true)
 
 	queued, refused := wait(t.Context(), "cleo")
@@ -65,7 +65,7 @@ func TestAPageKeepsItsLockInACrowdedStore(t *testing.T) {
 	require.ErrorIs(t, err, kv.ErrReserved)
 }
 
-// What is remembered of a ticket that was given up takes space, too. A lease is given back by its ticket all the same.
+// The memory of a ticket that was given up takes space, too. A lease is given back by its ticket all the same.
 func TestACrowdedStoreRemembersNoFurtherTickets(t *testing.T) {
 	var crowded atomic.Bool
 	table := bounded(t, Config{Crowded: crowded.Load})

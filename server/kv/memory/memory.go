@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -24,6 +25,9 @@ type Link func(ctx context.Context, request string) (before, after error)
 
 // ErrLost is the client's error for a lost request or a lost answer.
 var ErrLost = status.Error(codes.Unavailable, "the simulated connection to the store broke")
+
+// ErrNoSpace is the client's error for a transaction that exceeds the quota of etcd.
+var ErrNoSpace = rpctypes.ErrGRPCNoSpace
 
 // Late makes a [Link] lose the answer to a transaction at once, while the transaction is still on its way: the store carries it out after
 // a time, as a cluster may whose leader hung meanwhile, and then calls Done. A link returns it as before, and for transactions only.
