@@ -27,7 +27,7 @@ func (p *page) edit(found loaded) {
 	term := p.term
 	open := func() {
 		p.do(func() {
-			if p.term == term {
+			if p.term == term && p.departing == 0 {
 				p.opened(found)
 			}
 		})

@@ -37,7 +37,7 @@ func (p *page) load(l lock.Lease) {
 				step(func() {
 					// Text typed since the snapshot was taken belongs to it too, and a draft may be decided about by now.
 					again = (found.foreign && p.changes.count() != found.marked || p.drafts.revision != revision) && round < reloads
-					if p.loadedOwn(found); !again && p.mayGoOn(l, renewal) {
+					if p.loadedOwn(found); !again && p.departing == 0 && p.mayGoOn(l, renewal) {
 						p.edit(found)
 					}
 				})

@@ -69,7 +69,9 @@ func (r *asker) take(caller context.Context, steal bool) error {
 	} else {
 		err = r.await(ctx, verdict)
 	}
-	r.do(func() { err = r.taken(caller, ctx, term, err) })
+	if !r.do(func() { err = r.taken(caller, ctx, term, err) }) {
+		return r.whyEnded()
+	}
 	return err
 }
 
