@@ -83,6 +83,21 @@ func TestAdoptedTextWithALateMarkIsNotUnsaved(t *testing.T) {
 	}
 }
 
+// A page hands the lock over, and reports the last change of the saved text only then.
+func TestLateMarkAfterAHandoverIsNothingUnsaved(t *testing.T) {
+	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+		a, b := w.author("a", storage).start(), w.author("b", storage).start()
+		a.types("one")
+		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{}))
+		require.Equal(t, "one", b.shows())
+		w.sleep(time.Second)
+		require.Zero(t, a.State().PendingBytes)
+		a.MarkDirty()
+		w.sleep(time.Second)
+		assert.Zero(t, a.State().PendingBytes)
+	})
+}
+
 // lateCommit is a store that answers a while after it has saved, even if nobody waits any more.
 type lateCommit struct{ autosave.Store }
 

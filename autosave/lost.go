@@ -42,9 +42,12 @@ func (p *page) readonly(reason lock.ReadonlyReason, err error) {
 			}
 			p.knowsReadonly = true
 			p.emit(Event{Type: what, Reason: reason, Err: err, Holder: p.holder, Unsaved: p.drafts.unsaved.text})
-			if !l.dirty && p.changes.dirty() { // the page reported a change while the lock was lost
+			switch dirty := p.changes.dirty(); {
+			case dirty && !l.dirty: // the page reported a change while the lock was lost
 				l.dirty, l.marked = true, p.changes.count()
 				p.work.Go(func() { p.keepLoss(l) })
+			case !dirty && reason != lock.ReasonAcquireFailed:
+				p.drafts.awaitsLateMark = true // of the text that it has saved
 			}
 			p.announceVerdict()
 			p.standby(0)
