@@ -117,6 +117,9 @@ func (dr *drafter) refreshDrafts() {
 // and does not make the draft again. If that text was merged, the content is another text than the one that this page shows.
 func (dr *drafter) savedElsewhere(all []Generation) {
 	for _, g := range all {
+		if d := dr.drafts.own; d != nil && g.Draft == d.ID && g.Token == dr.lease.Token {
+			continue // a commit of this page, which may still be refused
+		}
 		if d := dr.drafts.own; d != nil && dr.role == viewing && g.Draft == d.ID && g.Number >= d.Number {
 			w := write{since: dr.changes.since.Load(), marks: dr.drafts.ownMarks}
 			dr.clean(&w)
