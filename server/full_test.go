@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -114,30 +113,6 @@ func TestAStoreAtItsQuota(t *testing.T) {
 	_, err := s.Store().Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.DeleteUnder("big/")}})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return ann.save("r", token, "after").status == http.StatusOK }, 30*time.Second, 100*time.Millisecond)
-}
-
-// A server cannot measure the space of a cluster that it shares, so etcd itself refuses the saves. The answers say that nothing was written, and
-// no bytes stay.
-func TestSavesInAFullCluster(t *testing.T) {
-	t.Parallel()
-	s := start(t, func(c *server.Config) { c.Quota = 16 << 20 })
-	ann := s.another(t, nil).as(t, "ann")
-	token := ann.lock("r")
-	require.Equal(t, http.StatusOK, ann.save("r", token, "before").status)
-	var err error
-	for i := 0; err == nil; i++ {
-		_, err = s.Store().Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(fmt.Sprint("big/", i), make([]byte, 64<<10))}})
-	}
-	require.ErrorIs(t, err, kv.ErrFull)
-	for range 3 {
-		refused := ann.save("r", token, "after")
-		assertError(t, refused, http.StatusInsufficientStorage, "store_full")
-		assert.Contains(t, string(refused.text), "Nothing was written")
-	}
-	assert.Equal(t, "before", string(ann.do("GET", contentOf("r"), nil).text))
-	left, err := filepath.Glob(filepath.Join(s.blobs, "*", "*"))
-	require.NoError(t, err)
-	assert.Len(t, left, 2, "the content and the mark of the store")
 }
 
 // smallDisk mounts a file system that has room for about 50 MiB of contents.

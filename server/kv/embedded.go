@@ -52,7 +52,7 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 		return nil, err
 	}
 	e := &embedded{dir: dir, alone: c.Member.PeerURL == ""}
-	e.space.Store(&Space{Quota: c.Quota, Free: -1})
+	e.space.Store(&Space{Quota: c.Quota, Free: -1, Files: -1})
 	if !c.restoring {
 		if err := checkUnmarked(dir); err != nil {
 			return nil, err

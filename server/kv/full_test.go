@@ -20,10 +20,13 @@ import (
 )
 
 // small mounts a small file system for one test.
-func small(t *testing.T, mib int) string {
+func small(t *testing.T, mib int) string { return mounted(t, fmt.Sprintf("size=%dm", mib)) }
+
+// mounted mounts a file system with options for one test.
+func mounted(t *testing.T, options string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", mib), "tmpfs", dir).Run() != nil {
+	if exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).Run() != nil {
 		t.Skip("a small file system cannot be mounted here")
 	}
 	t.Cleanup(func() { assert.NoError(t, exec.Command("umount", "-l", dir).Run()) })
@@ -156,4 +159,33 @@ func TestDiskFilledByOtherPrograms(t *testing.T) {
 			put(t, again, "later", "x")
 		})
 	}
+}
+
+// Contents take all files of a disk that has enough bytes for more. The store stops them before it is in danger itself, and continues over
+// several snapshots.
+func TestContentsLeaveFilesForTheStore(t *testing.T) {
+	const all, snapshots = 1200, 50
+	kv.SetSizes(t, 1<<20, 6<<20, snapshots)
+	dir := mounted(t, fmt.Sprintf("size=64m,nr_inodes=%d", all))
+	s, err := kv.Open(t.Context(), kv.Config{DataDir: filepath.Join(dir, "d")})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, s.Close()) })
+	n := 0
+	for ; n < 2*all; n++ {
+		end, ok := s.TakeSpace(1)
+		if !ok {
+			break
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(n)), nil, 0o600))
+		end()
+	}
+	require.Eventually(t, func() bool { return s.Space().Full }, 30*time.Second, 10*time.Millisecond)
+	assert.Contains(t, s.Space().String(), "inodes")
+	for range 4 * snapshots {
+		put(t, s, "small", "")
+	}
+	for i := range n {
+		require.NoError(t, os.Remove(filepath.Join(dir, fmt.Sprint(i))))
+	}
+	require.Eventually(t, func() bool { return !s.Space().Full }, 30*time.Second, 10*time.Millisecond)
 }

@@ -47,6 +47,13 @@ const (
 // successor, and the growth of the database.
 func diskReserve() int64 { return 2*wal.SegmentSizeBytes + growth }
 
+// fileReserve is the number of free files on the disk below which the server refuses contents, each of which is a file. The store needs a few
+// for its log and its snapshots, and ends the process without them.
+const fileReserve = 1000
+
+// fewFiles reports whether a disk has room for fewer files than a multiple of fileReserve.
+func fewFiles(files, times int64) bool { return files >= 0 && files < times*fileReserve }
+
 // reserveSize is the size of the reserve file: one segment, the small snapshots, and the entries that exceed a
 // segment.
 func reserveSize() int64 { return wal.SegmentSizeBytes + 4<<20 }

@@ -18,8 +18,8 @@ import (
 type Space struct {
 	// Used is the number of bytes in use, Size the size of the database file, and Quota the limit of Used.
 	Used, Size, Quota int64
-	// Free is the free space on the disk in bytes, or -1 if unknown.
-	Free int64
+	// Free is the free space on the disk in bytes, and Files the number of further files that the disk has room for (inodes). -1 is unknown.
+	Free, Files int64
 	// Full means that the store refuses contents and keeps the remaining space for locks. Warn means that the store
 	// is nearly full.
 	Full, Warn bool
@@ -33,6 +33,9 @@ func (r Space) String() string {
 		state = "is full: contents are refused, locks go on"
 	case r.Warn:
 		state = "is nearly full"
+	}
+	if fewFiles(r.Files, 2) {
+		state += ", and its disk has few free inodes"
 	}
 	return fmt.Sprintf("the store %s (%d of %d bytes used, %d free on the disk)", state, r.Used, r.Quota, r.Free)
 }
@@ -59,7 +62,7 @@ func hardQuota(quota int64) int64 {
 // Space returns the result of the last measurement.
 func (s *Store) Space() Space {
 	if s.embedded == nil {
-		return Space{Free: -1}
+		return Space{Free: -1, Files: -1}
 	}
 	return *s.embedded.space.Load()
 }
@@ -123,7 +126,7 @@ func (s *Store) TakeSpace(bytes int64) (end func(), ok bool) {
 	}
 	taken := &s.embedded.taken
 	all, free := taken.Add(bytes), freeOn(s.embedded.dir)
-	if free >= 0 && free-all < diskReserve() {
+	if free >= 0 && free-all < diskReserve() || fewFiles(filesOn(s.embedded.dir), 1) {
 		taken.Add(-bytes)
 		return nil, false
 	}
@@ -141,9 +144,9 @@ func (k *spaceMaintainer) look(ctx context.Context) error {
 	switch {
 	case now.Full && !before.Full:
 		k.log.Error("the store is full: contents are refused, locks go on; delete documents, or raise --quota",
-			"used", now.Used, "quota", now.Quota, "disk_free", now.Free)
+			"used", now.Used, "quota", now.Quota, "disk_free", now.Free, "disk_files", now.Files)
 	case now.Warn && !before.Warn:
-		k.log.Warn("the store is nearly full", "used", now.Used, "quota", now.Quota, "disk_free", now.Free)
+		k.log.Warn("the store is nearly full", "used", now.Used, "quota", now.Quota, "disk_free", now.Free, "disk_files", now.Files)
 	case before.Full && !now.Full:
 		k.log.Info("the store has space again", "used", now.Used, "quota", now.Quota, "disk_free", now.Free)
 	}
@@ -167,13 +170,13 @@ func (k *spaceMaintainer) reserve(r Space) bool {
 
 func (k *spaceMaintainer) measure(wasFull bool) Space {
 	backend := k.s.embedded.etcd.Server.Backend()
-	r := Space{Used: backend.SizeInUse(), Size: backend.Size(), Quota: k.quota, Free: freeOn(k.dir)}
+	r := Space{Used: backend.SizeInUse(), Size: backend.Size(), Quota: k.quota, Free: freeOn(k.dir), Files: filesOn(k.dir)}
 	full := int64(fullAt)
 	if wasFull {
 		full = goodAt // prevents alternating between full and not full
 	}
-	r.Full = r.Used >= k.quota/100*full || r.Free >= 0 && r.Free < diskReserve() || k.alarmed()
-	r.Warn = r.Full || r.Used >= k.quota/100*warnAt || r.Free >= 0 && r.Free < 2*diskReserve()
+	r.Full = r.Used >= k.quota/100*full || r.Free >= 0 && r.Free < diskReserve() || fewFiles(r.Files, 1) || k.alarmed()
+	r.Warn = r.Full || r.Used >= k.quota/100*warnAt || r.Free >= 0 && r.Free < 2*diskReserve() || fewFiles(r.Files, 2)
 	return r
 }
 
