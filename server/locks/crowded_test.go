@@ -65,7 +65,7 @@ func TestAPageKeepsItsLockInACrowdedStore(t *testing.T) {
 	require.ErrorIs(t, err, kv.ErrReserved)
 }
 
-// The memory of a ticket that was given up takes space, too. A lease is given back by its ticket all the same.
+// A ticket that was given up is remembered, which takes space, too. A lease is given back by its ticket all the same.
 func TestACrowdedStoreRemembersNoFurtherTickets(t *testing.T) {
 	var crowded atomic.Bool
 	table := bounded(t, Config{Crowded: crowded.Load})

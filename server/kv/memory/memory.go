@@ -26,7 +26,8 @@ type Link func(ctx context.Context, request string) (before, after error)
 // ErrLost is the client's error for a lost request or a lost answer.
 var ErrLost = status.Error(codes.Unavailable, "the simulated connection to the store broke")
 
-// ErrNoSpace is the client's error for a transaction that exceeds the quota of etcd.
+// ErrNoSpace is etcd's error for a transaction that exceeds its quota. A link returns it as after for the first one, which etcd carries out, and
+// as before for the others.
 var ErrNoSpace = rpctypes.ErrGRPCNoSpace
 
 // Late makes a [Link] lose the answer to a transaction at once, while the transaction is still on its way: the store carries it out after
