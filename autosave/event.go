@@ -49,6 +49,7 @@ type Event struct {
 
 // State is the state of AutoSave at one moment.
 type State struct {
+	_           [0]func() // disallow ==, whose code would be in the Wasm
 	Phase       Phase
 	ReadOnly    bool      // this page may not edit
 	LastSuccess time.Time // zero: this page has saved nothing

@@ -11,6 +11,7 @@ const Current = "current"
 
 // Generation is one committed state of the document.
 type Generation struct {
+	_         [0]func() // disallow ==, whose code would be in the Wasm
 	ID        string    // "<when its file was made, in Unix milliseconds, after the SavedAt of the previous one>-<Token>"
 	SavedAt   time.Time // in whole milliseconds; unique under one token
 	Bytes     int64

@@ -103,6 +103,7 @@ func (c Code) Info() CodeInfo {
 //
 //	errors.Is(err, lock.ErrDenied)
 type Error struct {
+	_         [0]func() // disallow ==, whose code would be in the Wasm
 	Code      Code
 	Operation Operation
 	Resource  string // the resource of the operation; may be empty for invalid arguments

@@ -52,6 +52,7 @@ const (
 // renew-scheduled, renewed, renew-scheduled, renewed, renew-scheduled,
 // release-requested, released.
 type Event struct {
+	_        [0]func() // disallow ==, whose code would be in the Wasm
 	Type     EventType
 	At       time.Time
 	OwnerID  string

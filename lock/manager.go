@@ -13,6 +13,7 @@ import (
 
 // Backend is one mechanism that a [Manager] can use to hold its resource.
 type Backend struct {
+	_        [0]func() // disallow ==, whose code would be in the Wasm
 	Strategy Strategy
 	Resource string // shown in leases and events
 	// Key is the name passed to the Locker and to Records; "" means Resource. Backends of one project that share a key

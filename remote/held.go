@@ -17,6 +17,7 @@ type held struct {
 
 // term is one such lock.
 type term struct {
+	_      [0]func() // disallow ==, whose code would be in the Wasm
 	claim  claim
 	lost   chan struct{} // closed when it ended without a release
 	passed chan struct{} // closed when it was passed on
