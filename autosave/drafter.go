@@ -186,9 +186,24 @@ func (dr *drafter) waitingDrafts(ctx context.Context) ([]Draft, error) {
 	}
 	listed, err := dr.listWaiting(ctx, false)
 	if !slices.ContainsFunc(listed, func(d Draft) bool { return d.OwnerID == dr.config.Locks.OwnerID() }) {
-		dr.do(dr.reconsider) // the changes of this page may be none
+		dr.do(dr.reconsiderUnlisted)
 	}
 	return listed, err
+}
+
+// reconsiderUnlisted is reconsider for a page whose text is not among the drafts: its changes may be none. Another page may have saved that
+// text and not announced it yet. Then the page is not asked, because it would make a draft of the text again.
+func (dr *drafter) reconsiderUnlisted() {
+	if !dr.idles() || !dr.changes.dirty() {
+		return
+	}
+	dr.work.Go(func() {
+		ctx, stop := context.WithTimeout(dr.life, 2*answerLimit)
+		defer stop()
+		if _, err := dr.listWaiting(ctx, true); err == nil {
+			dr.do(dr.reconsider)
+		}
+	})
 }
 
 // listWaiting lists the drafts, and lists them again if this page has learned something about them meanwhile. With refresh, it also looks for
