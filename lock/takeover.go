@@ -147,14 +147,14 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 	return left <= 0, max(0, min(left, lookAgain))
 }
 
-// unrecorded reports whether a client that waits for a server, and therefore has no record yet, is frozen: it has not
-// answered for as long as its record would be valid.
+// unrecorded reports whether a client that has no record, because it waits for a server or has a place of the project, is frozen: it has not
+// answered for as long as its record would be valid, or for the TTL of the lease that it has named.
 func (a *acquisition) unrecorded(ctx context.Context, s *suspect, now Instant) (frozen bool, again time.Duration) {
-	if _, ok := a.m.answers(ctx); ok {
-		s.silent = false
+	if ttl, ok := a.m.answers(ctx); ok {
+		s.silent, s.ttl = false, max(s.ttl, ttl)
 		return false, lookAgain
 	}
-	left := s.silence(now, s.patience())
+	left := s.silence(now, max(s.patience(), s.ttl+expiryGrace))
 	return left <= 0, max(0, min(left, lookAgain))
 }
 

@@ -3,6 +3,7 @@ package remote_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,5 +60,40 @@ func TestHolderWithServerBesideAnOldRecordKeepsItsLock(t *testing.T) {
 		require.NoError(t, lease.Err())
 		holder.release(lease)
 		require.NoError(t, <-waiting)
+	})
+}
+
+// busyChannel receives nothing while its owner is busy.
+type busyChannel struct {
+	lock.Channel
+	busy *atomic.Bool
+}
+
+func (b busyChannel) Listen(handle func(lock.Message)) (func(), error) {
+	return b.Channel.Listen(func(m lock.Message) {
+		if !b.busy.Load() {
+			handle(m)
+		}
+	})
+}
+
+// A tab holds a place, for which there is no record, with a longer TTL than usual. Its lock is stolen only if it is silent for that TTL.
+func TestHolderOfAPlaceKeepsItsLockWithinItsTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, busy := newHousehold(newInternet()), new(atomic.Bool)
+		m, err := lock.NewManager(lock.Config{OwnerID: "holder", Backends: []lock.Backend{h.local("holder")}, Channel: busyChannel{h.network.Join(), busy}})
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, m.Close(context.Background())) })
+		const ttl = 2 * time.Minute
+		place, err := m.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"u1"}, TTL: ttl, HeartbeatInterval: time.Minute})
+		require.NoError(t, err)
+		waiting := h.open(t, "B", "waiter").begin(t.Context(), patient)
+		sleep(61 * time.Second)
+		busy.Store(true) // it has just renewed its lease
+		sleep(ttl - time.Second)
+		require.NoError(t, place.Err())
+		sleep(20 * time.Second)
+		require.NoError(t, <-waiting)
+		assert.ErrorIs(t, place.Err(), lock.ErrLost)
 	})
 }
