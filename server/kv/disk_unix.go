@@ -19,5 +19,5 @@ func filesOn(dir string) int64 {
 	if syscall.Statfs(dir, &fs) != nil || fs.Files == 0 {
 		return -1
 	}
-	return int64(fs.Ffree) //nolint:unconvert // as above
+	return int64(fs.Ffree)
 }
