@@ -356,3 +356,23 @@ func TestLongChangesGetTheirAnswers(t *testing.T) {
 	ann.with("Depth", "1").status(http.StatusMultiStatus, "PROPFIND /dav/moved")
 	ann.status(http.StatusNoContent, "DELETE /dav/moved")
 }
+
+// A request for a socket may state a body. It is not read when the socket ends: the socket reads the same buffer.
+func TestTheBodyOfASocketIsNotRead(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ann := s.as(t, "ann")
+	address := strings.TrimPrefix(ann.base, "http://")
+	for _, path := range []string{"/api/documents/r/events", "/ws"} {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Length: 1000000\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n", path, address, ann.secret)
+		require.NoError(t, err)
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
+	}
+	s.Stop(t)
+}

@@ -127,9 +127,10 @@ func (a *API) Answered(next http.Handler) http.Handler {
 	})
 }
 
-// readRest calls next with a writer over w, and reads the rest of the body.
+// readRest calls next with a writer over w, and reads the rest of the body. A request for a socket may state a body, too, but the socket
+// reads the same buffer, also while it ends.
 func (a *API) readRest(next http.Handler, w, respond http.ResponseWriter, r *http.Request) {
-	if r.ContentLength == 0 {
+	if r.ContentLength == 0 || r.Method == http.MethodGet && r.Header.Get("Upgrade") != "" {
 		next.ServeHTTP(respond, r)
 		return
 	}
