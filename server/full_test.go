@@ -143,6 +143,19 @@ func TestACopyWithoutSpaceKeepsItsDestination(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, ann.do("GET", "/dav/old/kept", nil).status)
 }
 
+// The contents are on another disk, which has space. Their copy does not need it on the disk of the store.
+func TestACopyOnAnotherDiskNeedsNoSpaceInTheStore(t *testing.T) {
+	dir := smallDisk(t)
+	s := start(t, func(c *server.Config) { c.DataDir, c.Blobs = dir+"/d", t.TempDir() })
+	ann := s.as(t, "ann")
+	ann.status(http.StatusCreated, "MKCOL /dav/c", "MKCOL /dav/old")
+	for i := range 8 {
+		ann.status(http.StatusCreated, fmt.Sprintf("PUT /dav/c/%d %s", i, strings.Repeat("x", 8<<20)))
+	}
+	ann.to("/dav/old").status(http.StatusNoContent, "COPY /dav/c")
+	ann.status(http.StatusOK, "GET /dav/old/7")
+}
+
 // The disk gets full: saves are refused before the process is in danger, locks go on, and nothing acknowledged is lost.
 func TestAFullDisk(t *testing.T) {
 	dir := smallDisk(t)

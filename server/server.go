@@ -170,7 +170,7 @@ func (s *Server) openContents(ctx context.Context, counts metrics.Blobs) (*conte
 		return nil, err
 	}
 	contents := content.New(content.Config{
-		KV: s.store, Locks: s.table, Blobs: blobs.Counted(bytes, counts), Collected: counts.Collected.Inc, Keep: c.Keep, MaxDocuments: c.MaxDocuments, Record: recorded.Content, Forget: forgetDocument,
+		KV: s.store, Locks: s.table, Blobs: blobs.Counted(bytes, counts), Apart: c.Blobs != "", Collected: counts.Collected.Inc, Keep: c.Keep, MaxDocuments: c.MaxDocuments, Record: recorded.Content, Forget: forgetDocument,
 	})
 	return contents, contents.Bind(ctx)
 }

@@ -85,6 +85,8 @@ type Config struct {
 	KV    *kv.Store
 	Locks *locks.Table
 	Blobs blobs.Blobs
+	// Apart means that the blobs may be on another disk than the store, or in a bucket.
+	Apart bool
 	// Keep is the number of kept generations per document, at most MaxKeep. Zero means one.
 	Keep int
 	// MaxDocuments limits the documents that one maker created with their first save, see [Writer]. 0 means no limit.

@@ -229,6 +229,9 @@ func (s *Store) MayMakeMore(ctx context.Context, by Writer, more, fewer int64) e
 	return err
 }
 
+// HasSpace reports whether there is space for contents. Nobody knows that of a bucket or another disk before the contents are there.
+func (s *Store) HasSpace(bytes int64) bool { return s.Apart || s.KV.HasSpace(bytes) }
+
 // put writes the blob, unless a recent try has already written it. If ctx ends after the write has begun, the write goes on, so that giveUp
 // knows its outcome.
 func (w *write) put(ctx context.Context, digest string) error {

@@ -220,11 +220,9 @@ func (h *Handler) mayReplace(t *transfer, nodes []node) error {
 	for _, n := range nodes {
 		size += int64(n.info.Size)
 	}
-	end, ok := h.Store.TakeSpace(size)
-	if !ok {
+	if !h.Contents.HasSpace(size) {
 		return kv.ErrReserved
 	}
-	end() // each document takes its space when it is copied
 	return h.mayMakeInstead(t, nodes)
 }
 

@@ -133,6 +133,15 @@ func (s *Store) TakeSpace(bytes int64) (end func(), ok bool) {
 	return func() { taken.Add(-bytes) }, true
 }
 
+// HasSpace reports what TakeSpace would, and takes nothing.
+func (s *Store) HasSpace(bytes int64) bool {
+	if s.embedded == nil {
+		return true
+	}
+	free := freeOn(s.embedded.dir)
+	return free < 0 || free-s.embedded.taken.Load()-bytes >= diskReserve()
+}
+
 // look measures the space, and frees space if there is little.
 func (k *spaceMaintainer) look(ctx context.Context) error {
 	before := k.s.Space()
