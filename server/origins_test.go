@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -205,5 +206,21 @@ func TestPlacesTooDeepForABrowserWithSeveralIds(t *testing.T) {
 	browser := s.browserWith(t, one, two)
 	for _, path := range [][]string{{}, {""}, {strings.Repeat("a", 129)}, slices.Repeat([]string{"a"}, 17), slices.Repeat([]string{"a"}, 10_000)} {
 		assertError(t, browser.do("POST", "/api/locks", object{"paths": [][]string{path}}), http.StatusBadRequest, "invalid_request")
+	}
+}
+
+// A browser has two ids, one of which has as many tickets as it may. The lease that the other one holds is given back by its ticket.
+func TestTheBoundOfTicketsOfOneIDKeepsNoLeaseOfAnother(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.MaxTickets = 2 })
+	for holder := range 2 {
+		cookies := []string{cookieOf(t, s.as(t, "").do("GET", lockOf("r"), nil)), cookieOf(t, s.as(t, "").do("GET", lockOf("r"), nil))}
+		require.Equal(t, http.StatusOK, s.browserWith(t, cookies[holder]).do("POST", lockOf("r")+"?ticket=held", nil).status)
+		for i := range 2 {
+			s.browserWith(t, cookies[1-holder]).do("DELETE", fmt.Sprint("/api/locks?ticket=", i), nil)
+		}
+		browser := s.browserWith(t, cookies...)
+		assertError(t, browser.do("DELETE", "/api/locks?ticket=held", nil), http.StatusTooManyRequests, "too_many_locks")
+		assert.JSONEq(t, `{"is_locked": false}`, string(browser.do("GET", lockOf("r"), nil).text))
 	}
 }

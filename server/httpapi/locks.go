@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/server/events"
+	"github.com/holdfast-dev/holdfast/server/kv"
 	"github.com/holdfast-dev/holdfast/server/locks"
 	"github.com/holdfast-dev/holdfast/server/policy"
 	"github.com/holdfast-dev/holdfast/server/sessions"
@@ -120,17 +122,24 @@ func (a *API) releaseLease(w http.ResponseWriter, r *http.Request, s sessions.Se
 	return nil
 }
 
-// giveUp ends an acquisition by its ticket, whether or not it was granted.
+// giveUp ends an acquisition by its ticket, whether or not it was granted. An id that may not have the ticket remembered does not keep the lease
+// of another one.
 func (a *API) giveUp(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
 	if err := a.countMore(r, s, len(s.Former)); err != nil {
 		return err
 	}
 	ctx, cancel := a.whole(r)
 	defer cancel()
+	var refusal error
 	for _, owner := range append(s.Former, s.HolderID) {
-		if err := a.Locks.GiveUp(ctx, owner, r.URL.Query().Get("ticket")); err != nil {
+		err := a.Locks.GiveUp(ctx, owner, r.URL.Query().Get("ticket"))
+		if err != nil && !errors.Is(err, locks.ErrTooManyTickets) && !errors.Is(err, kv.ErrReserved) {
 			return err
 		}
+		refusal = cmp.Or(refusal, err)
+	}
+	if refusal != nil {
+		return refusal
 	}
 	writeJSON(w, http.StatusOK, done{true, "This acquisition has ended."})
 	return nil
