@@ -62,3 +62,41 @@ func TestASaveInAFullStoreHasAKnownOutcome(t *testing.T) {
 		})
 	}
 }
+
+// etcd carries out the first save of a document without space for it. Before the writer learns that, another client moves the document. Its
+// bytes stay.
+func TestASaveInAFullStoreIsMovedBeforeItsOutcomeIsKnown(t *testing.T) {
+	m := memory.New()
+	var full, moves atomic.Bool
+	var move func()
+	store := m.Client(func(_ context.Context, request string) (before, after error) {
+		switch {
+		case request != "txn":
+		case full.CompareAndSwap(true, false):
+			moves.Store(true)
+			after = rpctypes.ErrGRPCNoSpace
+		case moves.CompareAndSwap(true, false):
+			move()
+		}
+		return before, after
+	})
+	table, err := locks.Open(t.Context(), store, locks.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { table.Close(); assert.NoError(t, store.Close()); m.Close() })
+	files, err := blobs.OpenFiles(t.TempDir())
+	require.NoError(t, err)
+	f := &faulty{Files: files, puts: func() error { full.Store(true); return nil }}
+	s := New(Config{KV: store, Locks: table, Blobs: f, Keep: 1})
+	right := func(document string) Right {
+		lease, err := table.Acquire(t.Context(), locks.Request{Paths: []locks.Path{locks.Document(document)}, Holder: locks.Holder{ID: "ann"}, TTL: time.Hour})
+		require.NoError(t, err)
+		return s.documentRight(document, Writer{Holder: "ann", Maker: "ann"}, lease.Token)
+	}
+	from, to := right("from"), right("to")
+	move = func() { assert.NoError(t, s.MoveUnder(t.Context(), "from", "to", from, to, nil)) }
+	_, err = s.save(t, "from", from.Token, "text")
+	require.NoError(t, err)
+	data, _, err := s.Read(t.Context(), "to")
+	require.NoError(t, err)
+	assert.Equal(t, "text", string(data))
+}

@@ -180,7 +180,8 @@ func (w *write) commit(ctx context.Context, conditions []kv.Cond, then []kv.Op, 
 // did not, the error is [kv.ErrReserved].
 func (w *write) afterFull(ctx context.Context, old kv.Entry, full error) (held bool, err error) {
 	named := blobPrefix + w.d.Blob
-	result, err := w.KV.Commit(ctx, kv.Txn{If: []kv.Cond{kv.ChangedAt(prefix+w.document, old.Modified)}, Else: []kv.Op{kv.Read(named)}})
+	unchanged := []kv.Cond{kv.ChangedAt(prefix+w.document, old.Modified), kv.Absent(named)} // a document that has been moved has the blob
+	result, err := w.KV.Commit(ctx, kv.Txn{If: unchanged, Else: []kv.Op{kv.Read(named)}})
 	switch {
 	case err != nil:
 		return false, full
