@@ -74,7 +74,7 @@ func TestASaveInAFullStoreIsMovedBeforeItsOutcomeIsKnown(t *testing.T) {
 		case request != "txn":
 		case full.CompareAndSwap(true, false):
 			moves.Store(true)
-			after = rpctypes.ErrGRPCNoSpace
+			after = memory.ErrNoSpace
 		case moves.CompareAndSwap(true, false):
 			move()
 		}

@@ -125,21 +125,22 @@ func (s *Store) TakeSpace(bytes int64) (end func(), ok bool) {
 		return func() {}, true
 	}
 	taken := &s.embedded.taken
-	all, free := taken.Add(bytes), freeOn(s.embedded.dir)
-	if free >= 0 && free-all < diskReserve() || fewFiles(filesOn(s.embedded.dir), 1) {
+	if !s.fits(taken.Add(bytes)) {
 		taken.Add(-bytes)
 		return nil, false
 	}
 	return func() { taken.Add(-bytes) }, true
 }
 
-// HasSpace reports what TakeSpace would, and takes nothing.
+// HasSpace reports whether TakeSpace would succeed, and takes nothing.
 func (s *Store) HasSpace(bytes int64) bool {
-	if s.embedded == nil {
-		return true
-	}
+	return s.embedded == nil || s.fits(s.embedded.taken.Load()+bytes)
+}
+
+// fits reports whether the disk of an embedded store has space for contents, beyond what the store needs itself.
+func (s *Store) fits(bytes int64) bool {
 	free := freeOn(s.embedded.dir)
-	return free < 0 || free-s.embedded.taken.Load()-bytes >= diskReserve()
+	return (free < 0 || free-bytes >= diskReserve()) && !fewFiles(filesOn(s.embedded.dir), 1)
 }
 
 // look measures the space, and frees space if there is little.
