@@ -30,11 +30,12 @@ func (s *slowSeal) Seal(ctx context.Context, cause autosave.Cause) (*autosave.Dr
 // not edit then, and another page gets the lock.
 func TestPageThatDepartsWhileItLoadsDoesNotEdit(t *testing.T) {
 	for name, departs := range map[string]struct {
-		how  func(*writer, context.Context) error
-		told error // the answer to a request for the lock
+		how   func(*writer, context.Context) error
+		fails error // of how
+		told  error // the answer to a request for the lock
 	}{
-		"suspended": {func(a *writer, ctx context.Context) error { return a.Suspend(ctx) }, autosave.ErrReadOnly},
-		"closed":    {func(a *writer, ctx context.Context) error { return a.Dispose(ctx) }, autosave.ErrDisposed},
+		"suspended": {func(a *writer, ctx context.Context) error { return a.Suspend(ctx) }, nil, autosave.ErrReadOnly},
+		"closed":    {func(a *writer, ctx context.Context) error { return a.Dispose(ctx) }, autosave.ErrReadOnly, autosave.ErrDisposed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
@@ -57,7 +58,7 @@ func TestPageThatDepartsWhileItLoadsDoesNotEdit(t *testing.T) {
 				goOn()
 				w.sleep(time.Second)
 				assert.True(t, a.ReadOnly())
-				_ = <-departed // its draft is looked at below
+				require.ErrorIs(t, <-departed, departs.fails)
 				require.ErrorIs(t, <-asked, departs.told)
 				assert.Zero(t, a.count(autosave.EventEditable))
 				assert.Equal(t, "one, mine", a.shows())
