@@ -370,7 +370,7 @@ func TestTheBodyOfASocketIsNotRead(t *testing.T) {
 		_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Length: 1000000\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
 			"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n", path, address, ann.secret)
 		require.NoError(t, err)
-		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // the connection is closed, which is the body of this response
 		require.NoError(t, err)
 		require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
 	}
