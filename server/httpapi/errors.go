@@ -36,13 +36,10 @@ func (e *apiError) isFailure() bool {
 	case http.StatusNotImplemented, http.StatusBadGateway:
 		return false
 	case http.StatusInsufficientStorage:
-		return e.code == codeFull
+		return e == errFull || e == errMaybeFull
 	}
 	return e.status >= 500 && e != errStopping
 }
-
-// codeFull is the code where the server has no space.
-const codeFull = "store_full"
 
 type rateError struct{ after int }
 
@@ -52,6 +49,8 @@ var (
 	errOrigin      = &apiError{http.StatusForbidden, "forbidden_origin", "This origin may not use the API; see --origin."}
 	errUnavailable = &apiError{http.StatusServiceUnavailable, "unavailable", "The store does not answer. Try again."}
 	errStopping    = &apiError{http.StatusServiceUnavailable, "unavailable", "The server is stopping. Try again."}
+	errFull        = &apiError{http.StatusInsufficientStorage, "store_full", "The server has no space for it. Nothing was written; locks go on."}
+	errMaybeFull   = &apiError{http.StatusInsufficientStorage, "store_full", "The server has no space for it. It may have been written nevertheless; locks go on."}
 	errMethod      = &apiError{http.StatusMethodNotAllowed, "method_not_allowed", "This path has no such method."}
 	errInternal    = &apiError{http.StatusInternalServerError, "internal_error", "Something went wrong in the server."}
 	errHandshake   = &apiError{http.StatusBadRequest, "invalid_request", "This is no handshake of a WebSocket of version 13 (RFC 6455)."}
@@ -113,9 +112,9 @@ func translate(err error) *apiError {
 	case errors.Is(err, content.ErrTooMany):
 		return &apiError{http.StatusInsufficientStorage, "too_many_documents", "You have made as many documents as you may. Nothing was written."}
 	case errors.Is(err, blobs.ErrFull), errors.Is(err, kv.ErrReserved):
-		return &apiError{http.StatusInsufficientStorage, codeFull, "The server has no space for it. Nothing was written; locks go on."}
+		return errFull
 	case errors.Is(err, kv.ErrFull):
-		return &apiError{http.StatusInsufficientStorage, codeFull, "The server has no space for it. It may have been written nevertheless; locks go on."}
+		return errMaybeFull
 	case errors.Is(err, kv.ErrUnavailable), errors.Is(err, blobs.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return errUnavailable
 	}
