@@ -6,7 +6,7 @@ PORT ?= 8080
 # The folders of this module with Go code for the browser alone.
 JS_PACKAGES := ./jsbridge/... ./opfs/... ./wasm/...
 JS := GOOS=js GOARCH=wasm
-OPFS_TEST = cd opfs && ../.cache/wasmworker ../.cache/opfs.wasm -test.timeout 10m
+OPFS_TEST = cd opfs && ../.cache/wasmworker ../.cache/opfs.wasm -test.timeout 20m
 
 # The Wasm tests run side by side, each in a browser of its own. They wait for the disk and for time to pass, so one alone would leave half
 # of two cores idle.
