@@ -143,7 +143,7 @@ func TestEarlyPageOutlivesAFailedDownload(t *testing.T) {
 			}
 			t.Run(c.name+"/"+host, func(t *testing.T) {
 				root := fmt.Sprintf("early download %s %s", host, c.name)
-				n.fail(c.path, c.fault)
+				gate := n.failThenHold(c.path, c.fault)
 				tab := w.Open(t, w.URL("/blank"))
 				begin(tab, "")
 				tab.MustEval("const real = setTimeout; globalThis.setTimeout = (run, ms, ...args) => real(run, ms === 30_000 ? 1000 : ms, ...args); null", nil)
@@ -154,6 +154,7 @@ func TestEarlyPageOutlivesAFailedDownload(t *testing.T) {
 				tab.WaitFor("globalThis.failed === 'load-failed'", browser.Limit)
 				assert.False(t, browser.Get[bool](tab, "autosave.readOnly"))
 				tab.MustEval("type(' on'); null", nil)
+				close(gate)
 				tab.WaitFor("told.includes('saved') && autosave.state().phase === 'idle'", browser.Limit)
 				assert.Equal(t, []string{"editable", "saved"}, browser.Get[[]string](tab, "told"))
 				assert.Equal(t, "typed on", browser.Get[string](tab, "await current()"))
