@@ -123,6 +123,25 @@ func TestEarlyDisposeLeavesADraft(t *testing.T) {
 	})
 }
 
+// failThenHold answers the first request for a path with a fault, and lets all later ones wait until the gate is closed.
+func (n *network) failThenHold(path string, fault http.HandlerFunc) (gate chan struct{}) {
+	gate = make(chan struct{})
+	var again http.HandlerFunc
+	again = func(w http.ResponseWriter, r *http.Request) {
+		n.fail(path, again)
+		select {
+		case <-gate:
+			n.files.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	}
+	n.fail(path, func(w http.ResponseWriter, r *http.Request) {
+		n.fail(path, again)
+		fault(w, r)
+	})
+	return gate
+}
+
 // A download that fails or never ends leaves the page editable. It is repeated, and the text is saved then.
 func TestEarlyPageOutlivesAFailedDownload(t *testing.T) {
 	t.Parallel()

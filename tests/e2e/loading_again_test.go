@@ -52,25 +52,6 @@ func (n *network) hold(path string) (gate chan struct{}) {
 	return gate
 }
 
-// failThenHold answers the first request for a path with a fault, and lets all later ones wait until the gate is closed.
-func (n *network) failThenHold(path string, fault http.HandlerFunc) (gate chan struct{}) {
-	gate = make(chan struct{})
-	var again http.HandlerFunc
-	again = func(w http.ResponseWriter, r *http.Request) {
-		n.fail(path, again)
-		select {
-		case <-gate:
-			n.files.ServeHTTP(w, r)
-		case <-r.Context().Done():
-		}
-	}
-	n.fail(path, func(w http.ResponseWriter, r *http.Request) {
-		n.fail(path, again)
-		fault(w, r)
-	})
-	return gate
-}
-
 // count returns how often a path was requested since the last call, and forgets that.
 func (n *network) count(path string) int {
 	n.mu.Lock()
