@@ -13,20 +13,6 @@ import (
 	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
 
-// busyChannel receives nothing while its owner is busy.
-type busyChannel struct {
-	lock.Channel
-	busy *atomic.Bool
-}
-
-func (b busyChannel) Listen(handle func(lock.Message)) (func(), error) {
-	return b.Channel.Listen(func(m lock.Message) {
-		if !b.busy.Load() {
-			handle(m)
-		}
-	})
-}
-
 // besideAnOldRecord returns a holder that could write no record, beside the record of an earlier holder, and its lease.
 func (w *world) besideAnOldRecord(channel lock.Channel) (*owner, lock.Lease) {
 	w.Helper()
@@ -42,7 +28,7 @@ func (w *world) besideAnOldRecord(channel lock.Channel) (*owner, lock.Lease) {
 func TestBusyHolderBesideAnOldRecordKeepsItsLock(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		network, busy := locktest.NewNetwork(), new(atomic.Bool)
-		_, lease := w.besideAnOldRecord(busyChannel{network.Join(), busy})
+		_, lease := w.besideAnOldRecord(network.JoinBusy(busy))
 		waiting := w.withFallback("waiter", network.Join()).begin(t.Context(), patient)
 		w.sleep(8 * time.Second)
 		for range 60 {
@@ -66,7 +52,7 @@ func TestBusyHolderBesideAnOldRecordKeepsItsLock(t *testing.T) {
 func TestHolderThatWakesBeforeTheStealKeepsItsLock(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		network, busy := locktest.NewNetwork(), new(atomic.Bool)
-		holder, lease := w.besideAnOldRecord(busyChannel{network.Join(), busy})
+		holder, lease := w.besideAnOldRecord(network.JoinBusy(busy))
 		w.sleep(8 * time.Second)
 		busy.Store(true)
 		turn, err := w.space.Client("another waiter").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project takeover", Mode: lock.Exclusive}}})
@@ -92,7 +78,7 @@ func TestHolderBesideAnOldRecordKeepsItsLockWithinItsTTL(t *testing.T) {
 		require.NoError(t, gone.Release(t.Context()))
 		w.records.OnClaim = func(lock.Record) error { return errors.New("the disk is full") }
 		const ttl = 2 * time.Minute
-		lease := w.withFallback("holder", busyChannel{network.Join(), busy}).acquire(lock.AcquireOptions{TTL: ttl, HeartbeatInterval: time.Minute})
+		lease := w.withFallback("holder", network.JoinBusy(busy)).acquire(lock.AcquireOptions{TTL: ttl, HeartbeatInterval: time.Minute})
 		waiting := w.withFallback("waiter", network.Join()).begin(t.Context(), patient)
 		w.sleep(61 * time.Second)
 		busy.Store(true) // it has just renewed its lease
@@ -111,7 +97,7 @@ func TestHolderBesideAnOldRecordKeepsItsLockWithinItsTTL(t *testing.T) {
 func TestBusyHolderBesideAnOldRecordKeepsItsLockFromANewWaiter(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		network, busy := locktest.NewNetwork(), new(atomic.Bool)
-		holder, lease := w.besideAnOldRecord(busyChannel{network.Join(), busy})
+		holder, lease := w.besideAnOldRecord(network.JoinBusy(busy))
 		w.sleep(8 * time.Second)
 		busy.Store(true)
 		waiting := w.withFallback("waiter", network.Join()).begin(t.Context(), patient)
@@ -161,7 +147,7 @@ func TestBusyHolderOfAPlaceBesideAnOldRecordKeepsItsLock(t *testing.T) {
 		gone, _ := w.frozen(time.Second)
 		require.NoError(t, gone.Release(t.Context()))
 		network, busy := locktest.NewNetwork(), new(atomic.Bool)
-		holder := w.withFallback("holder", busyChannel{network.Join(), busy})
+		holder := w.withFallback("holder", network.JoinBusy(busy))
 		place := holder.acquire(lock.AcquireOptions{Path: []string{"u1"}})
 		w.sleep(8 * time.Second)
 		busy.Store(true)
@@ -184,7 +170,7 @@ func TestBusySharedHolderBesideAFrozenOneKeepsItsLock(t *testing.T) {
 		network, busy := locktest.NewNetwork(), new(atomic.Bool)
 		b := w.backend("holder")
 		b.Records = &locktest.Records{} // others read the record with the highest token, which is that of the frozen tab
-		holder := w.configured("holder", lock.Config{Backends: []lock.Backend{b}, Channel: busyChannel{network.Join(), busy}})
+		holder := w.configured("holder", lock.Config{Backends: []lock.Backend{b}, Channel: network.JoinBusy(busy)})
 		lease := holder.acquire(lock.AcquireOptions{Mode: lock.Shared})
 		w.frozenAs(lock.Shared, 25*time.Second)
 		waiting := w.talking("waiter", network.Join()).begin(t.Context(), patient)

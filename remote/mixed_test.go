@@ -63,25 +63,11 @@ func TestHolderWithServerBesideAnOldRecordKeepsItsLock(t *testing.T) {
 	})
 }
 
-// busyChannel receives nothing while its owner is busy.
-type busyChannel struct {
-	lock.Channel
-	busy *atomic.Bool
-}
-
-func (b busyChannel) Listen(handle func(lock.Message)) (func(), error) {
-	return b.Channel.Listen(func(m lock.Message) {
-		if !b.busy.Load() {
-			handle(m)
-		}
-	})
-}
-
 // A tab holds a place, for which there is no record, with a longer TTL than usual. Its lock is stolen only if it is silent for that TTL.
 func TestHolderOfAPlaceKeepsItsLockWithinItsTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, busy := newHousehold(newInternet()), new(atomic.Bool)
-		m, err := lock.NewManager(lock.Config{OwnerID: "holder", Backends: []lock.Backend{h.local("holder")}, Channel: busyChannel{h.network.Join(), busy}})
+		m, err := lock.NewManager(lock.Config{OwnerID: "holder", Backends: []lock.Backend{h.local("holder")}, Channel: h.network.JoinBusy(busy)})
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, m.Close(context.Background())) })
 		const ttl = 2 * time.Minute

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/remote"
 	"github.com/holdfast-dev/holdfast/server"
 	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 	"github.com/holdfast-dev/holdfast/server/servertest"
 )
 
@@ -118,12 +118,7 @@ func TestAStoreAtItsQuota(t *testing.T) {
 // smallDisk mounts a file system that has room for about 50 MiB of contents.
 func smallDisk(t *testing.T) (dir string) {
 	t.Helper()
-	dir = t.TempDir()
-	if exec.Command("mount", "-t", "tmpfs", "-o", "size=360m", "tmpfs", dir).Run() != nil {
-		t.Skip("a small file system cannot be mounted here")
-	}
-	t.Cleanup(func() { assert.NoError(t, exec.Command("umount", "-l", dir).Run()) })
-	return dir
+	return kvtest.Disk(t, "size=360m")
 }
 
 // A desktop program copies a collection over another one, and the disk has no space for the copy. The destination stays as it is.

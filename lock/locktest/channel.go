@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/lock"
 )
@@ -20,6 +21,22 @@ func NewNetwork() *Network { return &Network{channels: make(map[*Channel]map[int
 
 // Join returns the channel of one owner.
 func (n *Network) Join() *Channel { return &Channel{network: n} }
+
+// JoinBusy returns the channel of an owner that receives nothing while it is busy.
+func (n *Network) JoinBusy(busy *atomic.Bool) lock.Channel { return busyChannel{n.Join(), busy} }
+
+type busyChannel struct {
+	lock.Channel
+	busy *atomic.Bool
+}
+
+func (b busyChannel) Listen(handle func(lock.Message)) (func(), error) {
+	return b.Channel.Listen(func(m lock.Message) {
+		if !b.busy.Load() {
+			handle(m)
+		}
+	})
+}
 
 // Channel is the fake [lock.Channel]. Set Deaf before its first use for an owner that is frozen: it receives nothing.
 type Channel struct {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -17,21 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
+	"github.com/holdfast-dev/holdfast/server/kv/kvtest"
 )
 
 // small mounts a small file system for one test.
-func small(t *testing.T, mib int) string { return mounted(t, fmt.Sprintf("size=%dm", mib)) }
-
-// mounted mounts a file system with options for one test.
-func mounted(t *testing.T, options string) string {
-	t.Helper()
-	dir := t.TempDir()
-	if exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).Run() != nil {
-		t.Skip("a small file system cannot be mounted here")
-	}
-	t.Cleanup(func() { assert.NoError(t, exec.Command("umount", "-l", dir).Run()) })
-	return dir
-}
+func small(t *testing.T, mib int) string { return kvtest.Disk(t, fmt.Sprintf("size=%dm", mib)) }
 
 // fill takes all free space of a disk except some bytes, as another program would. It takes them in one step, so that it never takes the
 // space that the store frees when it notices.
@@ -166,7 +155,7 @@ func TestDiskFilledByOtherPrograms(t *testing.T) {
 func TestContentsLeaveFilesForTheStore(t *testing.T) {
 	const all, snapshots = 1200, 50
 	kv.SetSizes(t, 1<<20, 6<<20, snapshots)
-	dir := mounted(t, fmt.Sprintf("size=64m,nr_inodes=%d", all))
+	dir := kvtest.Disk(t, fmt.Sprintf("size=64m,nr_inodes=%d", all))
 	s, err := kv.Open(t.Context(), kv.Config{DataDir: filepath.Join(dir, "d")})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, s.Close()) })

@@ -3,8 +3,10 @@ package kvtest
 
 import (
 	"os"
+	"os/exec"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/internal/loopback"
@@ -70,4 +72,15 @@ func Cluster(t testing.TB, n int) []*kv.Store {
 		stores = append(stores, open(t, kv.Config{DataDir: Dir(t), Member: m}))
 	}
 	return stores
+}
+
+// Disk mounts a file system in memory with options of tmpfs for one test. It skips the test where none can be mounted.
+func Disk(t *testing.T, options string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).Run() != nil {
+		t.Skip("a small file system cannot be mounted here")
+	}
+	t.Cleanup(func() { assert.NoError(t, exec.Command("umount", "-l", dir).Run()) })
+	return dir
 }
