@@ -258,8 +258,9 @@ func (dr *drafter) listDrafts(ctx context.Context, refresh bool) (listed []Draft
 
 // recordWaiting records the listed drafts, and returns the drafts that wait for a decision.
 func (dr *drafter) recordWaiting(listed []Draft) []Draft {
-	if d := dr.drafts.own; d != nil && dr.changes.count() != dr.drafts.ownMarks && !slices.ContainsFunc(listed, func(l Draft) bool { return l.ID == d.ID }) {
-		listed = append([]Draft{*d}, listed...) // typing has reopened its file
+	reopened := dr.drafts.storing > 0 || dr.changes.count() != dr.drafts.ownMarks // storing or typing has opened the file of the draft again
+	if d := dr.drafts.own; d != nil && reopened && !slices.ContainsFunc(listed, func(l Draft) bool { return l.ID == d.ID }) {
+		listed = append([]Draft{*d}, listed...)
 	}
 	before := len(dr.drafts.waiting)
 	fresh := without(dr.drafts.setWaiting(listed), func(d Draft) bool { return dr.role == editing && d.ID == dr.drafts.lineage }) // the page saves that one

@@ -15,6 +15,7 @@ type draftState struct {
 	unsaved        unsaved // what this page could not save and offers to the user
 	waiting        []Draft // drafts that wait for a decision, as far as this page knows
 	revision       int64   // rises with each change of the drafts that this page knows: a list that was begun before is out of date
+	storing        int     // how often the page is storing its text as a draft right now: no list contains it meanwhile
 	awaitsLateMark bool    // nothing of the text is unsaved, but the report of an earlier change may still come
 }
 

@@ -24,6 +24,16 @@ func (dr *drafter) lossCause(err error) Cause {
 	return CauseLockLost
 }
 
+// seal stores the unsaved text of the page as a draft, and waits for that. Lists that are made meanwhile contain the previous draft of the text.
+func (dr *drafter) seal(ctx context.Context, cause Cause) (*Draft, error) {
+	dr.do(func() { dr.drafts.storing++ })
+	defer dr.do(func() {
+		dr.drafts.storing--
+		dr.drafts.revision++ // for a list that began before
+	})
+	return dr.config.seal(ctx, cause)
+}
+
 // keepLoss keeps the present text of the page, in memory and as a draft. A later loss replaces an earlier one, which is
 // a draft by then. keepLoss waits for the page and the drafts.
 func (dr *drafter) keepLoss(l loss) {
@@ -34,7 +44,7 @@ func (dr *drafter) keepLoss(l loss) {
 		text, _ := dr.config.snapshot(ctx) // after an error, the draft contains the last text that the page returned
 		taken <- text
 	}()
-	draft, err := dr.config.seal(ctx, l.cause) // after an error, the page has its text in memory, and Dispose reports what it cannot store
+	draft, err := dr.seal(ctx, l.cause) // after an error, the page has its text in memory, and Dispose reports what it cannot store
 	text := <-taken
 	dr.do(func() {
 		if draft != nil {
@@ -72,7 +82,7 @@ func (dr *drafter) keepLast(ctx context.Context, r role, failed error) error {
 	defer stop()
 	var draft *Draft
 	err := answered(ctx, CodeWriteFailed, theDrafts, func(ctx context.Context) (err error) {
-		if draft, err = dr.config.seal(context.WithoutCancel(ctx), l.cause); draft != nil {
+		if draft, err = dr.seal(context.WithoutCancel(ctx), l.cause); draft != nil {
 			dr.do(func() { dr.sealed(*draft, l.text, dr.newest) })
 		}
 		return err
@@ -102,7 +112,7 @@ func (dr *drafter) reconsider() {
 		if dr.events.handled(ctx) != nil {
 			return // the page does not know the decision yet
 		}
-		draft, err := dr.config.seal(ctx, l.cause)
+		draft, err := dr.seal(ctx, l.cause)
 		dr.do(func() {
 			switch {
 			case draft == nil && err == nil:
