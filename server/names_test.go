@@ -80,7 +80,7 @@ func TestQuestionThatEndsAfterItsLockLeavesNothing(t *testing.T) {
 	lease, err := s.table.Acquire(t.Context(), request)
 	require.NoError(t, err)
 	ctx, giveUp := context.WithCancel(t.Context())
-	desk := s.desk(func(document string, a asks.Ask, ended asks.Outcome) []kv.Op {
+	relay := s.relay(func(document string, a asks.Ask, ended asks.Outcome) []kv.Op {
 		if ended == "" {
 			giveUp()
 		} else {
@@ -89,7 +89,7 @@ func TestQuestionThatEndsAfterItsLockLeavesNothing(t *testing.T) {
 		return recorded.Ask(document, a, ended)
 	})
 	request.Holder.ID = "bob"
-	_, err = desk.Ask(ctx, request, time.Minute)
+	_, err = relay.Ask(ctx, request, time.Minute)
 	require.ErrorIs(t, err, context.Canceled)
 	s.names.missed = nil
 	require.NoError(t, s.names.tidy(t.Context(), time.Now().Add(s.names.delay+time.Second)))

@@ -188,7 +188,7 @@ func (s *Server) openAPI(ctx context.Context, counts *metrics.Metrics, contents 
 		return err
 	}
 	s.api, err = httpapi.New(httpapi.Config{
-		Locks: s.table, Asks: s.desk(recorded.Ask), Contents: contents, Events: s.hub, Metrics: counts, Log: c.Log, Sessions: who, Origins: c.Origins,
+		Locks: s.table, Asks: s.relay(recorded.Ask), Contents: contents, Events: s.hub, Metrics: counts, Log: c.Log, Sessions: who, Origins: c.Origins,
 		LockTTL: c.LockTTL, MaxWait: c.MaxWait, Ping: c.Ping, WriteLimit: c.WriteLimit,
 		Rate: c.Rate, Burst: c.Burst, NewRate: c.NewRate, NewBurst: c.NewBurst,
 		AddressRate: c.AddressRate, AddressBurst: c.AddressBurst, UserRate: c.UserRate, UserBurst: c.UserBurst, Address: trusted.Address, LockAll: c.LockAll,
@@ -198,13 +198,13 @@ func (s *Server) openAPI(ctx context.Context, counts *metrics.Metrics, contents 
 	return err
 }
 
-// desk returns the desk for questions. The end of a question may be the last event of a name.
-func (s *Server) desk(record func(string, asks.Ask, asks.Outcome) []kv.Op) *asks.Desk {
-	d := asks.New(s.store, s.table, record)
+// relay returns the relay of questions. The end of a question may be the last event of a name.
+func (s *Server) relay(record func(string, asks.Ask, asks.Outcome) []kv.Op) *asks.Relay {
+	relay := asks.New(s.store, s.table, record)
 	if s.names != nil {
-		d.Ended = s.names.note
+		relay.Ended = s.names.note
 	}
-	return d
+	return relay
 }
 
 // runBackground starts what runs until background ends.

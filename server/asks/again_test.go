@@ -20,7 +20,7 @@ func TestAnAskerWhoseConnectionBrokeAsksAgain(t *testing.T) {
 		store := shared.Client(nil)
 		table := tableOver(t, store)
 		ended := &ends{list: map[string]Outcome{}}
-		desk := New(store, table, ended.record)
+		relay := New(store, table, ended.record)
 		request := func(holder, ticket string) locks.Request {
 			return locks.Request{Paths: []locks.Path{locks.Document("r")}, Holder: locks.Holder{ID: holder}, Ticket: ticket, TTL: time.Hour}
 		}
@@ -29,7 +29,7 @@ func TestAnAskerWhoseConnectionBrokeAsksAgain(t *testing.T) {
 		asks := func(ticket string) chan error {
 			outcome := make(chan error, 1)
 			go func() {
-				_, err := desk.Ask(t.Context(), request("bob", ticket), grace)
+				_, err := relay.Ask(t.Context(), request("bob", ticket), grace)
 				outcome <- err
 			}()
 			synctest.Wait()
@@ -40,7 +40,7 @@ func TestAnAskerWhoseConnectionBrokeAsksAgain(t *testing.T) {
 		require.ErrorIs(t, <-asks("t2"), ErrBusy)
 		require.ErrorIs(t, <-broken, locks.ErrReplaced)
 		assert.Equal(t, map[string]Outcome{"bob": Cancelled}, ended.list)
-		require.NoError(t, desk.Accept(t.Context(), Answer{Document: "r", Holder: "ann"}))
+		require.NoError(t, relay.Accept(t.Context(), Answer{Document: "r", Holder: "ann"}))
 		require.NoError(t, table.Release(t.Context(), held.ID, "ann"))
 		require.NoError(t, <-again)
 	})

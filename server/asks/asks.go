@@ -67,8 +67,8 @@ const (
 	Cancelled Outcome = "cancelled" // the asker left
 )
 
-// Desk passes questions to holders and answers to askers.
-type Desk struct {
+// Relay passes questions to holders and answers to askers.
+type Relay struct {
 	// Ended, if set, is called with the revision at which the end of a question about a document was recorded.
 	Ended func(document string, revision int64)
 
@@ -77,21 +77,21 @@ type Desk struct {
 	record func(document string, a Ask, ended Outcome) []kv.Op
 }
 
-// New returns a desk. record returns the operations that record an event: a new question if ended is empty, otherwise
+// New returns a relay. record returns the operations that record an event: a new question if ended is empty, otherwise
 // the end of a question. A nil record records nothing.
-func New(store *kv.Store, table *locks.Table, record func(document string, a Ask, ended Outcome) []kv.Op) *Desk {
+func New(store *kv.Store, table *locks.Table, record func(document string, a Ask, ended Outcome) []kv.Op) *Relay {
 	if record == nil {
 		record = func(string, Ask, Outcome) []kv.Op { return nil }
 	}
-	return &Desk{store: store, table: table, record: record}
+	return &Relay{store: store, table: table, record: record}
 }
 
 // Ask asks the holders that block the request, and returns the lease after the handover. Each document that one of them holds gets one
 // question. Ask fails with *[RefusedError], [ErrBusy], the errors of [locks.Table.Acquire], and [ErrTimeout] when one of the holders does not
 // answer within grace. When ctx ends, the questions are withdrawn.
-func (d *Desk) Ask(ctx context.Context, r locks.Request, grace time.Duration) (locks.Lease, error) {
+func (relay *Relay) Ask(ctx context.Context, r locks.Request, grace time.Duration) (locks.Lease, error) {
 	for until := time.Now().Add(grace); ; {
-		lease, err := d.askHolder(ctx, r, time.Until(until))
+		lease, err := relay.askHolder(ctx, r, time.Until(until))
 		if !errors.Is(err, errMoved) {
 			return lease, err
 		}
@@ -99,38 +99,38 @@ func (d *Desk) Ask(ctx context.Context, r locks.Request, grace time.Duration) (l
 }
 
 // askHolder is Ask. It fails with errMoved if another client gets the lock before the asker is in the queue.
-func (d *Desk) askHolder(ctx context.Context, r locks.Request, grace time.Duration) (locks.Lease, error) {
-	in, err := d.pose(ctx, r)
+func (relay *Relay) askHolder(ctx context.Context, r locks.Request, grace time.Duration) (locks.Lease, error) {
+	in, err := relay.pose(ctx, r)
 	if err != nil {
 		return locks.Lease{}, err
 	}
 	switch {
 	case len(in.questions) > 0:
 	case len(in.known) == 0:
-		return d.acquire(ctx, r, grace)
+		return relay.acquire(ctx, r, grace)
 	default: // the holder's own leases
 		r.Wait = grace
-		return d.table.Acquire(ctx, r)
+		return relay.table.Acquire(ctx, r)
 	}
 	defer release(ctx, in.lease)
-	lease, cause, err := d.await(ctx, r, in, grace)
+	lease, cause, err := relay.await(ctx, r, in, grace)
 	if err == nil {
-		d.endAll(ctx, in, nil, "")
+		relay.endAll(ctx, in, nil, "")
 		return lease, nil
 	}
 	outcome, err := failure(ctx, cause, err)
-	d.endAll(ctx, in, cause, outcome)
+	relay.endAll(ctx, in, cause, outcome)
 	return locks.Lease{}, err
 }
 
 // await waits at the head of the queue until the holders pass the lock on, or a question ends. cause is errOver
 // unless something else ended the waiting first: a holder's refusal, its silence, or the end of ctx.
-func (d *Desk) await(ctx context.Context, r locks.Request, in *inquiry, grace time.Duration) (lease locks.Lease, cause, err error) {
+func (relay *Relay) await(ctx context.Context, r locks.Request, in *inquiry, grace time.Duration) (lease locks.Lease, cause, err error) {
 	asking, end := context.WithCancelCause(ctx)
 	var followed sync.WaitGroup
 	for _, q := range in.questions {
 		followed.Go(func() {
-			d.follow(asking, func(cause error) { end(&answered{q.document, cause}) }, q, grace)
+			relay.follow(asking, func(cause error) { end(&answered{q.document, cause}) }, q, grace)
 		})
 	}
 	r.First, r.Wait = true, grace+AcceptLimit
@@ -140,11 +140,11 @@ func (d *Desk) await(ctx context.Context, r locks.Request, in *inquiry, grace ti
 			return // the request lost its place in the queue and got it back
 		}
 		announced = true
-		if err := d.announce(asking, r, in); err != nil {
+		if err := relay.announce(asking, r, in); err != nil {
 			end(err)
 		}
 	}
-	lease, err = d.table.Acquire(asking, r)
+	lease, err = relay.table.Acquire(asking, r)
 	end(errOver)
 	followed.Wait()
 	return lease, context.Cause(asking), err
@@ -184,17 +184,17 @@ func release(ctx context.Context, lease *kv.Lease) {
 
 // follow waits for the holder's answer. It ends the asker's waiting on a refusal or without an answer. A holder whose lock has ended need not
 // answer any more: the asker may still wait for others.
-func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, q question, grace time.Duration) {
+func (relay *Relay) follow(ctx context.Context, end context.CancelCauseFunc, q question, grace time.Duration) {
 	var accepted, replaced atomic.Bool // replaced: by a later question, whose answer is for its own asker
 	silence := time.AfterFunc(grace, func() {
-		if !replaced.Load() && d.released(ctx, q) {
+		if !replaced.Load() && relay.released(ctx, q) {
 			return
 		}
 		// The store decides: an answer that it has may still be on its way to this server. The answer may also arrive while this
 		// function runs, and then the time for it no longer counts.
-		gone, err := d.remove(ctx, q.document, q.ask, TimedOut, Ask.unanswered)
+		gone, err := relay.remove(ctx, q.document, q.ask, TimedOut, Ask.unanswered)
 		for err != nil && wait.For(ctx, againAfter) == nil {
-			gone, err = d.remove(ctx, q.document, q.ask, TimedOut, Ask.unanswered)
+			gone, err = relay.remove(ctx, q.document, q.ask, TimedOut, Ask.unanswered)
 		}
 		if gone && !accepted.Load() {
 			end(ErrTimeout)
@@ -202,12 +202,12 @@ func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, q questi
 	})
 	defer silence.Stop()
 	saving := time.AfterFunc(grace+AcceptLimit, func() {
-		if !d.released(ctx, q) {
+		if !relay.released(ctx, q) {
 			end(ErrTimeout)
 		}
 	})
 	defer saving.Stop()
-	err := d.store.Watch(ctx, prefix+q.document, q.revision, func(changes []kv.Change) error {
+	err := relay.store.Watch(ctx, prefix+q.document, q.revision, func(changes []kv.Change) error {
 		for _, c := range changes {
 			if c.Key != prefix+q.document || replaced.Load() {
 				continue
@@ -235,7 +235,7 @@ func (d *Desk) follow(ctx context.Context, end context.CancelCauseFunc, q questi
 
 // endAll removes the questions, even after ctx has ended. If one of them ended the waiting, the others are cancelled. If a removal fails, the key
 // ends with its lease, and a question about a former lock counts as closed.
-func (d *Desk) endAll(ctx context.Context, in *inquiry, cause error, outcome Outcome) {
+func (relay *Relay) endAll(ctx context.Context, in *inquiry, cause error, outcome Outcome) {
 	var by *answered
 	errors.As(cause, &by)
 	var all sync.WaitGroup
@@ -245,18 +245,18 @@ func (d *Desk) endAll(ctx context.Context, in *inquiry, cause error, outcome Out
 			outcome = Cancelled
 		}
 		all.Go(func() {
-			_, _ = d.remove(context.WithoutCancel(ctx), q.document, q.ask, outcome, func(Ask) bool { return true })
+			_, _ = relay.remove(context.WithoutCancel(ctx), q.document, q.ask, outcome, func(Ask) bool { return true })
 		})
 	}
 	all.Wait()
 }
 
 // remove removes a question if may approves of what the holder answered so far. It reports whether the question is gone.
-func (d *Desk) remove(ctx context.Context, document string, a Ask, outcome Outcome, may func(Ask) bool) (gone bool, err error) {
+func (relay *Relay) remove(ctx context.Context, document string, a Ask, outcome Outcome, may func(Ask) bool) (gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, endLimit)
 	defer cancel()
 	for {
-		e, _, err := d.store.Get(ctx, prefix+document)
+		e, _, err := relay.store.Get(ctx, prefix+document)
 		if err != nil {
 			return false, err
 		}
@@ -269,11 +269,11 @@ func (d *Desk) remove(ctx context.Context, document string, a Ask, outcome Outco
 		}
 		ops := []kv.Op{kv.Delete(prefix + document)}
 		if outcome != "" {
-			ops = append(ops, d.record(document, a, outcome)...)
+			ops = append(ops, relay.record(document, a, outcome)...)
 		}
-		result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Unchanged(e)}, Then: ops})
-		if err == nil && result.Held && outcome != "" && d.Ended != nil {
-			d.Ended(document, result.Revision)
+		result, err := relay.store.Commit(ctx, kv.Txn{If: []kv.Cond{kv.Unchanged(e)}, Then: ops})
+		if err == nil && result.Held && outcome != "" && relay.Ended != nil {
+			relay.Ended(document, result.Revision)
 		}
 		if err != nil || result.Held {
 			return result.Held, err
@@ -290,22 +290,22 @@ type Answer struct {
 
 // Accept says that the holder will hand the lock over once it has saved. It fails with [ErrNotAsked] and the errors
 // of [locks.Table.RenewAt].
-func (d *Desk) Accept(ctx context.Context, by Answer) error {
-	return d.answer(ctx, by, func(a *Ask) { a.Accepted = true })
+func (relay *Relay) Accept(ctx context.Context, by Answer) error {
+	return relay.answer(ctx, by, func(a *Ask) { a.Accepted = true })
 }
 
 // Refuse says that the holder keeps the lock, with a reason. Its errors are those of Accept.
-func (d *Desk) Refuse(ctx context.Context, by Answer, reason string, busy bool) error {
-	return d.answer(ctx, by, func(a *Ask) { a.Refused, a.Reason, a.Busy = true, reason, busy })
+func (relay *Relay) Refuse(ctx context.Context, by Answer, reason string, busy bool) error {
+	return relay.answer(ctx, by, func(a *Ask) { a.Refused, a.Reason, a.Busy = true, reason, busy })
 }
 
-func (d *Desk) answer(ctx context.Context, by Answer, change func(*Ask)) error {
+func (relay *Relay) answer(ctx context.Context, by Answer, change func(*Ask)) error {
 	for {
-		fence, token, err := d.table.Own(ctx, locks.Document(by.Document), by.Holder, by.Token)
+		fence, token, err := relay.table.Own(ctx, locks.Document(by.Document), by.Holder, by.Token)
 		if err != nil {
 			return err
 		}
-		e, _, err := d.store.Get(ctx, prefix+by.Document)
+		e, _, err := relay.store.Get(ctx, prefix+by.Document)
 		if err != nil {
 			return err
 		}
@@ -315,7 +315,7 @@ func (d *Desk) answer(ctx context.Context, by Answer, change func(*Ask)) error {
 		}
 		change(&a)
 		// The key keeps its lease.
-		result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{fence, kv.Unchanged(e)}, Then: []kv.Op{kv.PutKept(e.Key, a.encode())}})
+		result, err := relay.store.Commit(ctx, kv.Txn{If: []kv.Cond{fence, kv.Unchanged(e)}, Then: []kv.Op{kv.PutKept(e.Key, a.encode())}})
 		if err != nil || result.Held {
 			return err
 		}

@@ -23,7 +23,7 @@ type scene struct {
 	asker   *kv.Store // of the asker's server
 	table   *locks.Table
 	holder  Answer
-	answers *Desk
+	answers *Relay
 	lease   locks.Lease
 	outcome chan error
 	ended   *ends

@@ -21,7 +21,7 @@ import (
 type book struct {
 	t     *testing.T
 	table *locks.Table
-	desk  *Desk
+	relay *Relay
 	mu    sync.Mutex         // of the fields below
 	open  map[string]string  // the askers of the questions that holders have received and whose end they have not seen, by document
 	ended map[string]Outcome // how questions ended, by document
@@ -32,7 +32,7 @@ func newBook(t *testing.T) *book {
 	b := &book{t: t, open: map[string]string{}, ended: map[string]Outcome{}}
 	store := memory.New().Client(nil)
 	b.table = tableOver(t, store)
-	b.desk = New(store, b.table, func(document string, a Ask, ended Outcome) []kv.Op {
+	b.relay = New(store, b.table, func(document string, a Ask, ended Outcome) []kv.Op {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if ended == "" {
@@ -65,7 +65,7 @@ func (b *book) edits(chapters ...string) (held map[string]locks.Lease) {
 func (b *book) asks(ctx context.Context, r locks.Request) chan error {
 	outcome := make(chan error, 1)
 	go func() {
-		_, err := b.desk.Ask(ctx, r, grace)
+		_, err := b.relay.Ask(ctx, r, grace)
 		outcome <- err
 	}()
 	synctest.Wait()
@@ -74,7 +74,7 @@ func (b *book) asks(ctx context.Context, r locks.Request) chan error {
 
 func (b *book) accepts(chapter string) {
 	b.t.Helper()
-	require.NoError(b.t, b.desk.Accept(b.t.Context(), Answer{Document: id(chapter), Holder: chapter}))
+	require.NoError(b.t, b.relay.Accept(b.t.Context(), Answer{Document: id(chapter), Holder: chapter}))
 }
 
 func (b *book) releases(chapter string, held map[string]locks.Lease) {
@@ -118,7 +118,7 @@ func TestEachEditorBelowIsAsked(t *testing.T) {
 		require.Empty(t, outcome, "the last editor still saves")
 		b.releases("2", held)
 		require.NoError(t, <-outcome)
-		left, _, err := b.desk.store.Range(t.Context(), prefix)
+		left, _, err := b.relay.store.Range(t.Context(), prefix)
 		require.NoError(t, err)
 		assert.Empty(t, left)
 	})
@@ -132,7 +132,7 @@ func TestOneOfSeveralEditorsKeepsItsLock(t *testing.T) {
 		ended  map[string]Outcome
 	}{
 		"refused": {func(b *book) {
-			require.NoError(b.t, b.desk.Refuse(b.t.Context(), Answer{Document: id("2"), Holder: "2"}, "no", false))
+			require.NoError(b.t, b.relay.Refuse(b.t.Context(), Answer{Document: id("2"), Holder: "2"}, "no", false))
 		}, new(*RefusedError), map[string]Outcome{id("1"): Cancelled, id("2"): Refused}},
 		"silent": {func(*book) { time.Sleep(grace) }, nil, map[string]Outcome{id("1"): Cancelled, id("2"): TimedOut}},
 	} {
@@ -175,7 +175,7 @@ func TestOneOfSeveralEditorsHasBeenAsked(t *testing.T) {
 		cleo := b.asks(t.Context(), request("cleo", "book", "2"))
 		require.ErrorIs(t, <-b.asks(t.Context(), request("bob", "book")), ErrBusy)
 		assert.Equal(t, ids("2"), b.asked())
-		questions, _, err := b.desk.store.Range(t.Context(), prefix)
+		questions, _, err := b.relay.store.Range(t.Context(), prefix)
 		require.NoError(t, err)
 		assert.Len(t, questions, 1)
 		b.releases("2", held)
@@ -229,13 +229,13 @@ func TestAnEditorBelowComesBeforeTheAskerIsInTheQueue(t *testing.T) {
 			return nil
 		}
 		edit := func(chapter string) locks.Lease {
-			lease, err := b.desk.table.Acquire(t.Context(), request(chapter, "book", chapter))
+			lease, err := b.relay.table.Acquire(t.Context(), request(chapter, "book", chapter))
 			assert.NoError(t, err)
 			return lease
 		}
 		held := map[string]locks.Lease{"1": edit("1")}
 		b.before = func() bool {
-			e, _, err := b.desk.store.Get(t.Context(), prefix+id("1"))
+			e, _, err := b.relay.store.Get(t.Context(), prefix+id("1"))
 			return assert.NoError(t, err) && e.Found()
 		}
 		b.change = func() { held["2"] = edit("2") }
@@ -247,7 +247,7 @@ func TestAnEditorBelowComesBeforeTheAskerIsInTheQueue(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, map[string]int{id("1"): 1, id("2"): 1}, received)
 		for chapter, lease := range held {
-			require.NoError(t, b.desk.table.Release(t.Context(), lease.ID, chapter))
+			require.NoError(t, b.relay.table.Release(t.Context(), lease.ID, chapter))
 		}
 		require.NoError(t, <-outcome)
 	})

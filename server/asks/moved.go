@@ -11,9 +11,9 @@ import (
 )
 
 // acquire acquires a lock that is free. It fails with errMoved if another client gets it first.
-func (d *Desk) acquire(ctx context.Context, r locks.Request, grace time.Duration) (locks.Lease, error) {
+func (relay *Relay) acquire(ctx context.Context, r locks.Request, grace time.Duration) (locks.Lease, error) {
 	r.Wait = 0
-	lease, err := d.table.Acquire(ctx, r)
+	lease, err := relay.table.Acquire(ctx, r)
 	var denied *locks.DeniedError
 	if !errors.As(err, &denied) {
 		return lease, err
@@ -23,18 +23,18 @@ func (d *Desk) acquire(ctx context.Context, r locks.Request, grace time.Duration
 		return locks.Lease{}, errMoved
 	}
 	r.Wait = grace
-	return d.table.Acquire(ctx, r)
+	return relay.table.Acquire(ctx, r)
 }
 
 // announce records the events of the questions, so that the holders receive them. It does nothing for a lock that has ended: no consent is
 // needed. It fails with errMoved, before anybody receives a question, if another client got a lock before the asker was in the queue.
-func (d *Desk) announce(ctx context.Context, r locks.Request, in *inquiry) error {
-	if err := d.moved(ctx, r, in); err != nil {
+func (relay *Relay) announce(ctx context.Context, r locks.Request, in *inquiry) error {
+	if err := relay.moved(ctx, r, in); err != nil {
 		return err
 	}
 	for _, q := range in.questions {
-		txn := kv.Txn{If: []kv.Cond{kv.Holds(prefix+q.document, q.ask.encode()), q.held.Stands()}, Then: d.record(q.document, q.ask, "")}
-		if _, err := d.store.Commit(ctx, txn); err != nil {
+		txn := kv.Txn{If: []kv.Cond{kv.Holds(prefix+q.document, q.ask.encode()), q.held.Stands()}, Then: relay.record(q.document, q.ask, "")}
+		if _, err := relay.store.Commit(ctx, txn); err != nil {
 			return err
 		}
 	}
@@ -43,8 +43,8 @@ func (d *Desk) announce(ctx context.Context, r locks.Request, in *inquiry) error
 
 // moved returns errMoved if another client got a lock after the questions were stored and before the asker was in the queue: that client does
 // not know the question.
-func (d *Desk) moved(ctx context.Context, r locks.Request, in *inquiry) error {
-	blocking, _, err := d.table.Blocking(ctx, r.Paths[0])
+func (relay *Relay) moved(ctx context.Context, r locks.Request, in *inquiry) error {
+	blocking, _, err := relay.table.Blocking(ctx, r.Paths[0])
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (d *Desk) moved(ctx context.Context, r locks.Request, in *inquiry) error {
 		if q == nil {
 			return errMoved
 		}
-		e, _, err := d.store.Get(ctx, prefix+q.document)
+		e, _, err := relay.store.Get(ctx, prefix+q.document)
 		if err != nil {
 			return err
 		}

@@ -15,8 +15,8 @@ import (
 
 // between is the scene of a question whose asker's server makes a change of the store. The test changes the store just before that.
 type between struct {
-	desk   *Desk // of the holders
-	asker  *Desk
+	relay  *Relay // of the holders
+	asker  *Relay
 	before func() bool // reports whether it is the moment of the change
 	change func()
 }
@@ -25,11 +25,11 @@ func newBetween(t *testing.T) *between {
 	t.Helper()
 	b := &between{}
 	shared := memory.New()
-	member := func(before func(string)) *Desk {
+	member := func(before func(string)) *Relay {
 		store := shared.Client(func(_ context.Context, request string) (_, _ error) { before(request); return nil, nil })
 		return New(store, tableOver(t, store), nil)
 	}
-	b.desk = member(func(string) {})
+	b.relay = member(func(string) {})
 	b.asker = member(func(request string) {
 		if request == "txn" && b.change != nil && b.before() {
 			change := b.change
@@ -42,7 +42,7 @@ func newBetween(t *testing.T) *between {
 
 func (b *between) acquire(t *testing.T, holder string) locks.Lease {
 	t.Helper()
-	held, err := b.desk.table.Acquire(t.Context(), locks.Request{Paths: []locks.Path{locks.Document("r")}, Holder: locks.Holder{ID: holder}, TTL: time.Hour})
+	held, err := b.relay.table.Acquire(t.Context(), locks.Request{Paths: []locks.Path{locks.Document("r")}, Holder: locks.Holder{ID: holder}, TTL: time.Hour})
 	assert.NoError(t, err)
 	return held
 }
@@ -58,8 +58,8 @@ func (b *between) handsOver(t *testing.T, holder string, held *locks.Lease) {
 	}()
 	synctest.Wait()
 	require.Nil(t, b.change, "the lock changes its holder")
-	require.NoError(t, b.desk.Accept(t.Context(), Answer{Document: "r", Holder: holder}))
-	require.NoError(t, b.desk.table.Release(t.Context(), held.ID, holder))
+	require.NoError(t, b.relay.Accept(t.Context(), Answer{Document: "r", Holder: holder}))
+	require.NoError(t, b.relay.table.Release(t.Context(), held.ID, holder))
 	require.NoError(t, <-outcome)
 }
 
@@ -70,11 +70,11 @@ func TestTheHolderChangesBeforeTheAskerIsInTheQueue(t *testing.T) {
 		b := newBetween(t)
 		held := b.acquire(t, "ann")
 		b.before = func() bool {
-			e, _, err := b.desk.store.Get(t.Context(), prefix+"r")
+			e, _, err := b.relay.store.Get(t.Context(), prefix+"r")
 			return assert.NoError(t, err) && e.Found()
 		}
 		b.change = func() {
-			assert.NoError(t, b.desk.table.Release(t.Context(), held.ID, "ann"))
+			assert.NoError(t, b.relay.table.Release(t.Context(), held.ID, "ann"))
 			held = b.acquire(t, "cleo")
 		}
 		b.handsOver(t, "cleo", &held)
@@ -102,12 +102,12 @@ func TestAHolderPassesItsLockOnToItsQuestion(t *testing.T) {
 		waiter := make(chan error, 1)
 		r := locks.Request{Paths: []locks.Path{locks.Document("r")}, Holder: locks.Holder{ID: "cleo"}, TTL: time.Hour, Wait: time.Hour}
 		go func() {
-			_, err := b.desk.table.Acquire(ctx, r)
+			_, err := b.relay.table.Acquire(ctx, r)
 			waiter <- err
 		}()
 		synctest.Wait()
 		r.Holder.ID, r.Wait, r.Exact, r.Replace, r.PassOn = "bob", 0, true, []int64{held.Token}, true
-		_, err := b.desk.Ask(t.Context(), r, grace)
+		_, err := b.relay.Ask(t.Context(), r, grace)
 		require.NoError(t, err)
 		leave()
 		require.ErrorIs(t, <-waiter, context.Canceled)

@@ -37,14 +37,14 @@ func (in *inquiry) about(document string) *question {
 
 // pose stores questions to the holders that block the request. It stores none if no other client holds the lock, and none while a lease of
 // the asker itself blocks the request and the request does not replace that lease, because no answer would help.
-func (d *Desk) pose(ctx context.Context, r locks.Request) (*inquiry, error) {
+func (relay *Relay) pose(ctx context.Context, r locks.Request) (*inquiry, error) {
 	in := &inquiry{}
 	for {
-		done, err := d.poseOnce(ctx, r, in)
+		done, err := relay.poseOnce(ctx, r, in)
 		if done {
 			return in, nil
 		}
-		d.endAll(ctx, in, nil, "") // nobody has received one
+		relay.endAll(ctx, in, nil, "") // nobody has received one
 		if err != nil {
 			if in.lease != nil {
 				release(ctx, in.lease)
@@ -55,8 +55,8 @@ func (d *Desk) pose(ctx context.Context, r locks.Request) (*inquiry, error) {
 }
 
 // poseOnce is pose. It reports false if something changed meanwhile.
-func (d *Desk) poseOnce(ctx context.Context, r locks.Request, in *inquiry) (done bool, err error) {
-	blocking, _, err := d.table.Blocking(ctx, r.Paths[0])
+func (relay *Relay) poseOnce(ctx context.Context, r locks.Request, in *inquiry) (done bool, err error) {
+	blocking, _, err := relay.table.Blocking(ctx, r.Paths[0])
 	if err != nil {
 		return false, err
 	}
@@ -73,7 +73,7 @@ func (d *Desk) poseOnce(ctx context.Context, r locks.Request, in *inquiry) (done
 		}
 		q := question{document: document, held: held,
 			ask: Ask{ID: rand.Text()[:16], Token: held.Token, By: r.Holder, Ticket: r.Ticket, At: time.Now().UnixMilli()}}
-		if err := d.put(ctx, in, &q); err != nil || q.revision == 0 {
+		if err := relay.put(ctx, in, &q); err != nil || q.revision == 0 {
 			return false, err
 		}
 		in.questions = append(in.questions, q)
@@ -97,9 +97,9 @@ func documentOf(held locks.Lease, r locks.Request) string {
 
 // put stores a question and sets its revision, unless the question of another asker is open for the same lock. The revision stays 0 if
 // something changed meanwhile. If this server dies, the question ends with the lease of the inquiry.
-func (d *Desk) put(ctx context.Context, in *inquiry, q *question) error {
+func (relay *Relay) put(ctx context.Context, in *inquiry, q *question) error {
 	key := prefix + q.document
-	old, _, err := d.store.Get(ctx, key)
+	old, _, err := relay.store.Get(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -108,21 +108,21 @@ func (d *Desk) put(ctx context.Context, in *inquiry, q *question) error {
 		before, ok := decode(old)
 		switch {
 		case ok && before.Refused: // its asker finds it gone
-			ops = d.record(q.document, before, Refused)
+			ops = relay.record(q.document, before, Refused)
 		case ok && before.Token == q.ask.Token && !q.ask.repeats(before):
 			return ErrBusy
 		case ok && before.Token == q.ask.Token:
-			ops = d.record(q.document, before, Cancelled)
+			ops = relay.record(q.document, before, Cancelled)
 		}
 		free = kv.Unchanged(old)
 	}
 	if in.lease == nil {
-		if in.lease, err = d.store.Lease(ctx, askTTL); err != nil {
+		if in.lease, err = relay.store.Lease(ctx, askTTL); err != nil {
 			return err
 		}
 	}
 	ops = append(ops, kv.PutBound(key, q.ask.encode(), in.lease))
-	result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{free, q.held.Stands()}, Then: ops})
+	result, err := relay.store.Commit(ctx, kv.Txn{If: []kv.Cond{free, q.held.Stands()}, Then: ops})
 	if err == nil && result.Held {
 		q.revision = result.Revision
 	}
@@ -130,7 +130,7 @@ func (d *Desk) put(ctx context.Context, in *inquiry, q *question) error {
 }
 
 // released reports whether the lock of a question has ended.
-func (d *Desk) released(ctx context.Context, q question) bool {
-	result, err := d.store.Commit(ctx, kv.Txn{If: []kv.Cond{q.held.Stands()}})
+func (relay *Relay) released(ctx context.Context, q question) bool {
+	result, err := relay.store.Commit(ctx, kv.Txn{If: []kv.Cond{q.held.Stands()}})
 	return err == nil && !result.Held
 }

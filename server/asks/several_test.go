@@ -16,17 +16,17 @@ func TestAQuestionAboutOneOfSeveralDocuments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New().Client(nil)
 		table := tableOver(t, store)
-		desk := New(store, table, nil)
+		relay := New(store, table, nil)
 		held, err := table.Acquire(t.Context(), locks.Request{
 			Paths: []locks.Path{locks.Document("a"), locks.Document("b")}, Holder: locks.Holder{ID: "ann"}, TTL: time.Hour})
 		require.NoError(t, err)
 		outcome := make(chan error, 1)
 		go func() {
-			_, err := desk.Ask(t.Context(), locks.Request{Paths: []locks.Path{locks.Document("b")}, Holder: locks.Holder{ID: "bob"}, TTL: time.Hour}, grace)
+			_, err := relay.Ask(t.Context(), locks.Request{Paths: []locks.Path{locks.Document("b")}, Holder: locks.Holder{ID: "bob"}, TTL: time.Hour}, grace)
 			outcome <- err
 		}()
 		synctest.Wait()
-		require.NoError(t, desk.Accept(t.Context(), Answer{Document: "b", Holder: "ann"}))
+		require.NoError(t, relay.Accept(t.Context(), Answer{Document: "b", Holder: "ann"}))
 		require.NoError(t, table.Release(t.Context(), held.ID, "ann"))
 		require.NoError(t, <-outcome)
 	})

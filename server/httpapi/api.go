@@ -29,7 +29,7 @@ import (
 // Config configures the API. All fields without a default are required.
 type Config struct {
 	Locks    *locks.Table
-	Asks     *asks.Desk
+	Asks     *asks.Relay
 	Contents *content.Store
 	Events   *events.Hub
 	Metrics  *metrics.Metrics
