@@ -122,7 +122,7 @@ func TestPageThatThawsCommitsNothingOverItsSuccessor(t *testing.T) {
 func takeOverAndSave(t *testing.T, b *page) (loaded string) {
 	t.Helper()
 	require.NoError(t, b.RequestEdit(t.Context(), force))
-	require.NoError(t, b.Told(t.Context()))
+	require.NoError(t, b.FlushEvents(t.Context()))
 	loaded = b.shows()
 	b.typed("b1,")
 	_, err := b.FlushNow(t.Context())
@@ -230,7 +230,7 @@ func TestHandoversWhileTyping(t *testing.T) {
 		for n := range 200 {
 			asker := pages[(n+1)%2]
 			require.NoError(t, asker.RequestEdit(t.Context(), autosave.EditOptions{}), "handover %d", n)
-			require.NoError(t, asker.Told(t.Context()))
+			require.NoError(t, asker.FlushEvents(t.Context()))
 			time.Sleep(time.Duration(random.IntN(50)) * time.Millisecond)
 		}
 		close(stop)

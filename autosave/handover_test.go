@@ -47,7 +47,7 @@ func TestHandover(t *testing.T) {
 		assert.Empty(t, a.offered(), "everything was saved")
 		require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{}), "it edits already")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}), "and back")
-		require.NoError(t, a.Told(t.Context()))
+		require.NoError(t, a.FlushEvents(t.Context()))
 		assert.Equal(t, "typed a moment ago", a.shows())
 	})
 }

@@ -25,10 +25,10 @@ func TestBufferIsOfferedUntilSomethingIsSaved(t *testing.T) {
 		b.typed("theirs")
 		for range 2 {
 			require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
-			require.NoError(t, a.Told(t.Context()))
+			require.NoError(t, a.FlushEvents(t.Context()))
 			a.typed("+")
 			require.NoError(t, b.RequestEdit(t.Context(), autosave.EditOptions{}))
-			require.NoError(t, b.Told(t.Context()))
+			require.NoError(t, b.FlushEvents(t.Context()))
 			b.typed("-")
 		}
 		w.sleep(time.Second)
@@ -151,7 +151,7 @@ func TestListenerThatPanics(t *testing.T) {
 		a.typed("x")
 		w.sleep(time.Second)
 		assert.Equal(t, "x", w.saved())
-		require.NoError(t, a.Told(t.Context()))
+		require.NoError(t, a.FlushEvents(t.Context()))
 	})
 }
 
@@ -207,7 +207,7 @@ func TestBufferSurvivesReadingAlong(t *testing.T) {
 		a.text = "theirs"
 		a.mu.Unlock()
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
-		require.NoError(t, a.Told(t.Context()))
+		require.NoError(t, a.FlushEvents(t.Context()))
 		assert.Equal(t, []string{"mine", "mine"}, a.offered(), "when it lost the lock and when it had it again")
 	})
 }

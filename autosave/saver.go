@@ -118,9 +118,9 @@ func (s *Saver) State() State {
 	return state
 }
 
-// Told returns when the listener has handled all events so far, or with the cause when ctx ends. The listener must not
+// FlushEvents returns when the listener has handled all events so far, or with the cause when ctx ends. The listener must not
 // call it.
-func (s *Saver) Told(ctx context.Context) error { return s.events.handled(ctx) }
+func (s *Saver) FlushEvents(ctx context.Context) error { return s.events.handled(ctx) }
 
 // run is the loop. After each function, message or deadline, advance begins everything that is due.
 func (s *Saver) run() {

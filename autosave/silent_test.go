@@ -182,7 +182,7 @@ func TestSilentLockHoldsNoBeginning(t *testing.T) {
 		require.NoError(t, inTime(t, func() error { a.Saver, err = autosave.New(context.Background(), a.config); return err }))
 		assert.True(t, a.ReadOnly())
 		require.ErrorIs(t, a.State().LastErr, lock.ErrTimeout)
-		require.NoError(t, a.Told(t.Context()))
+		require.NoError(t, a.FlushEvents(t.Context()))
 		require.ErrorIs(t, last(a, autosave.EventPhase).State.LastErr, lock.ErrTimeout)
 		w.sleep(time.Minute)
 		assert.False(t, a.ReadOnly())

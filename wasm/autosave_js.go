@@ -151,7 +151,7 @@ func (e *editor) start(ctx context.Context, config autosave.Config) error {
 	e.mu.Lock()
 	e.saver = saver
 	e.mu.Unlock()
-	if err := saver.Told(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) { // the page has given up, and will not dispose of it
+	if err := saver.FlushEvents(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) { // the page has given up, and will not dispose of it
 		ctx = context.WithoutCancel(ctx)
 		_ = saver.Dispose(ctx)
 		e.rest(ctx)
@@ -257,7 +257,7 @@ func (e *editor) afterEvents(ctx context.Context, value any, err error) (any, er
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer stop()
-	_ = e.saver.Told(ctx)
+	_ = e.saver.FlushEvents(ctx)
 	return value, err
 }
 

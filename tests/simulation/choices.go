@@ -144,7 +144,7 @@ func (e *editor) restore() {
 		if string(got) != string(text) {
 			e.tab.w.found("restored", "%s restored generation %s and got another text", e.tab.name, g.ID)
 		}
-		if err := e.saver.Told(ctx); err != nil || e.tab.awake() != nil {
+		if err := e.saver.FlushEvents(ctx); err != nil || e.tab.awake() != nil {
 			return err
 		}
 		e.load(c.text, loads)
@@ -251,7 +251,7 @@ func (e *editor) decide() {
 			e.run.words.discards(text)
 		}
 		if err = e.saver.ResolveDraft(ctx, d.ID, as); err == nil {
-			err = e.saver.Told(ctx)
+			err = e.saver.FlushEvents(ctx)
 		}
 		if err != nil || e.tab.awake() != nil {
 			return err
