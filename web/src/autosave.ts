@@ -17,7 +17,7 @@ import { type PageSnapshot, PageSnapshots } from "./page-snapshots";
 import { after, encoded, pause, type Taking } from "./snapshot";
 import { LastState } from "./state";
 import * as openDocuments from "./open-documents";
-import { consent, merged, type RawState, type Saver, type Text, type Told, type ToldEditable, type Wire } from "./wire";
+import { consent, type EditableEvent, merged, type RawState, type Saver, type SaverEvent, type Text, type Wire } from "./wire";
 
 export class AutoSave implements Saver {
   readonly ready: Promise<void>;
@@ -221,7 +221,7 @@ export class AutoSave implements Saver {
     this.#changed();
   }
 
-  heard(raw: Told): void {
+  heard(raw: SaverEvent): void {
     switch (raw.type) {
       case "autosave:snapshot": return void this.#answers.give(raw, this.#answers.snapshot());
       case "autosave:seal": return void this.#answers.give(raw, this.#answers.seal(raw["cause"] as string));
@@ -239,7 +239,7 @@ export class AutoSave implements Saver {
     this.#set(raw.state as RawState);
     if (!generation && number) this.#resolved(draft!, number);
     if (raw.type === "autosave:preview") return this.#soon(() => this.#preview(raw));
-    if (raw.type === "autosave:editable") return this.#editable(raw as unknown as ToldEditable);
+    if (raw.type === "autosave:editable") return this.#editable(raw as unknown as EditableEvent);
     this.#soon(() => {
       this.#wire.handle.tell(raw.type, this.#detail(raw)); // text may have been typed before this object was ready
       this.#changed();
@@ -280,7 +280,7 @@ export class AutoSave implements Saver {
   }
 
   /** Shows the content that this machine knows, unless the page shows something else. */
-  #preview(raw: Told): void {
+  #preview(raw: SaverEvent): void {
     if (this.#snapshots.unsaved || this.#snapshots.base) return;
     if (this.#wire.handle.hears(raw.type)) this.#replace(raw["base"] as string ?? "", raw["content"] as Uint8Array);
     this.#wire.handle.tell(raw.type, this.#detail(raw));
@@ -296,7 +296,7 @@ export class AutoSave implements Saver {
   }
 
   /** From now on the page has the content, and text typed from now on belongs to it. */
-  #editable(raw: ToldEditable): void {
+  #editable(raw: EditableEvent): void {
     const { content: bytes, base } = raw, early = this.#early !== undefined;
     // A page that was read-only may have shown another text in place of its own.
     const covered = bytes ? undefined : this.#snapshots.covered;
@@ -306,7 +306,7 @@ export class AutoSave implements Saver {
     this.#readOnly = false;
     this.#soon(() => {
       this.#snapshots.tell();
-      if (bytes && early && this.#snapshots.unsaved) (raw as Told)["unsaved"] ??= this.#unsaved(); // Go may not know of it
+      if (bytes && early && this.#snapshots.unsaved) (raw as SaverEvent)["unsaved"] ??= this.#unsaved(); // Go may not know of it
       if (bytes) this.#replace(base ?? "", bytes);
       if (!this.#disposing) this.#loading.offer(this.#detail(raw) as Contract.AutoSaveEditable, (now, later) => this.#wire.handle.tell(raw.type, now, later));
       if (this.#snapshots.unsaved) this.#marks.again();
@@ -316,7 +316,7 @@ export class AutoSave implements Saver {
     if (early) void this.#answers.give(raw, Promise.resolve()); // Go waits for this answer, which comes before the page gets this object
   }
 
-  #detail(raw: Told): object {
+  #detail(raw: SaverEvent): object {
     const { type, state, saver, ask, leaseId, generation, draft, error, ...detail } = raw;
     switch (type) {
       case "autosave:phase": return this.#state.now;

@@ -5,7 +5,7 @@ import type { Loan } from "./lend";
 import type { Method, RawEvent } from "./protocol";
 import { after, pause } from "./snapshot";
 import { first } from "./state";
-import type { RawState, Saver, Told, Wire } from "./wire";
+import type { RawState, Saver, SaverEvent, Wire } from "./wire";
 
 export { mayEdit, take } from "./lend";
 
@@ -91,7 +91,7 @@ class StandIn {
         set: (id, saver: Saver) => {
           this.#saver = saver;
           this.#bound = [id, folder, wire.holdfast.ownerId, ownerName];
-          wire.savers.set(id, { heard: (raw: RawEvent) => this.#heard(raw as Told) });
+          wire.savers.set(id, { heard: (raw: RawEvent) => this.#heard(raw as SaverEvent) });
         },
         delete: (id) => {
           this.#end();
@@ -235,9 +235,9 @@ class StandIn {
   }
 
   /** An event of Go. The page does not learn what it knows already. */
-  #heard(raw: Told): void {
+  #heard(raw: SaverEvent): void {
     if (!this.#over && this.#promised) {
-      const { type, content } = raw as Told & { content?: Uint8Array };
+      const { type, content } = raw as SaverEvent & { content?: Uint8Array };
       if (type === "autosave:phase") {
         if (raw.state?.phase === "error") this.#lose("acquire-failed", raw.state.lastError);
         else if (raw.state?.readOnly) return;
@@ -256,7 +256,7 @@ class StandIn {
   }
 
   /** Go has the lock and found what the page shows. It waits for an answer; from now on the page gets its events. */
-  #adopted({ ask, leaseId }: Told): void {
+  #adopted({ ask, leaseId }: SaverEvent): void {
     this.#promised = false;
     this.#leaseId = leaseId;
     void this.#go.call("answer", { ask, saver: this.#bound[0] }).catch(() => undefined);
@@ -267,7 +267,7 @@ class StandIn {
     if (this.#over || !this.#promised) return;
     this.#promised = false;
     this.#knowsReadOnly = true;
-    this.#saver.heard({ type: "autosave:readonly", reason, ...(error !== undefined && { error }), state: { ...state, phase: "readonly", readOnly: true } } as unknown as Told);
+    this.#saver.heard({ type: "autosave:readonly", reason, ...(error !== undefined && { error }), state: { ...state, phase: "readonly", readOnly: true } } as unknown as SaverEvent);
   }
 
   /** The AutoSave has ended, or begins again. */

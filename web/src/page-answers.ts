@@ -6,11 +6,11 @@ import type { Loading } from "./loading";
 import type { Marks } from "./marks";
 import type { PageSnapshots } from "./page-snapshots";
 import { encodedApart } from "./snapshot";
-import type { Told, Wire } from "./wire";
+import type { SaverEvent, Wire } from "./wire";
 
 export interface PageAnswers {
   /** Gives Go the answer to its question. */
-  give(told: Told, answer: Promise<object | void>): Promise<void>;
+  give(asking: SaverEvent, answer: Promise<object | void>): Promise<void>;
   /** The content that Go saves now, in bytes that nobody else uses. */
   snapshot(): Promise<{ bytes: Uint8Array; draft: string; number: number }>;
   /** Stores unsaved text, if there is any, as a draft that other pages find. */

@@ -39,8 +39,10 @@ export interface Saver extends Pick<Contract.AutoSave, Shown> { heard(raw: RawEv
 interface Savers { set(id: number, saver: Pick<Saver, "heard">): unknown; delete(id: number): boolean }
 
 export type RawState = Contract.AutoSaveState & { readOnly?: boolean; lastError?: Reason };
-export type Told = RawEvent & { state?: RawState; ask?: number; error?: Reason; lease?: Contract.ProjectLockLease };
-export type ToldEditable = Told & Contract.AutoSaveEditable & { base?: string };
+/** An event of an AutoSave, as Go sends it. */
+export type SaverEvent = RawEvent & { state?: RawState; ask?: number; error?: Reason; lease?: Contract.ProjectLockLease };
+/** The event that gives the page the right to edit. */
+export type EditableEvent = SaverEvent & Contract.AutoSaveEditable & { base?: string };
 
 // Go has no lone surrogates: two that differ would become one document.
 const odd = (path: unknown): boolean => path !== undefined
@@ -70,7 +72,7 @@ export function check(wire: Wire, snapshot: unknown, options: Contract.AutoSaveO
  * Asks the page's merge function for the content that resolves a conflict. If the function fails, the user decides, and
  * the page's error handler gets the error.
  */
-export async function merged(merge: Contract.AutoSaveOptions["merge"], { draft, base, mine, theirs }: Told): Promise<object> {
+export async function merged(merge: Contract.AutoSaveOptions["merge"], { draft, base, mine, theirs }: SaverEvent): Promise<object> {
   try {
     const result = await merge?.(Object.freeze({ draft, mine, theirs, ...(base !== undefined && { base }) }) as unknown as Contract.Conflict);
     return result === undefined ? {} : { bytes: encoded(await content(result)) };
@@ -81,7 +83,7 @@ export async function merged(merge: Contract.AutoSaveOptions["merge"], { draft, 
 }
 
 /** Asks the page's listeners whether the lock may be handed over. Rejects if it may not. */
-export async function consent(wire: Wire, raw: Told, lease: Contract.ProjectLockLease): Promise<void> {
+export async function consent(wire: Wire, raw: SaverEvent, lease: Contract.ProjectLockLease): Promise<void> {
   const delays: PromiseLike<unknown>[] = [];
   let refused: string | undefined;
   const refuse = (why = ""): void => void (refused ??= String(why) || "the page that edits refused");
