@@ -108,7 +108,7 @@ func (n *names) remove(ctx context.Context, list []endedLock) error {
 	var txns []kv.Txn
 	for document, revision := range last {
 		txns = append(txns, kv.Txn{
-			If:   []kv.Cond{kv.ChangedAt(events.Prefix+document, revision), content.None(document)},
+			If:   []kv.Cond{kv.ChangedAt(events.Prefix+document, revision), content.Absent(document)},
 			Then: []kv.Op{events.Forget(document)},
 		})
 	}

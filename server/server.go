@@ -317,7 +317,7 @@ func (s *Server) tidy(ctx context.Context, contents *content.Store) {
 			}
 		}
 		err := contents.Tidy(ctx)
-		if len(sweeps) == 0 && contents.Left() {
+		if len(sweeps) == 0 && contents.NeedsSweep() {
 			sweeps = []time.Duration{time.Since(begun) + content.OrphanAge}
 		}
 		if len(sweeps) > 0 && time.Since(begun) >= sweeps[0] {
@@ -346,7 +346,7 @@ func (s *Server) routes(registry *prometheus.Registry, site http.Handler) http.H
 	}
 	s.metrics = metrics
 	if !s.config.MetricsApart {
-		mux.Handle("GET /metrics", s.api.FewAtOnce(metrics))
+		mux.Handle("GET /metrics", s.api.LimitConcurrency(metrics))
 	} else {
 		mux.Handle("/metrics", http.NotFoundHandler())
 	}

@@ -103,7 +103,7 @@ type Config struct {
 // Store keeps contents.
 type Store struct {
 	Config
-	left       atomic.Bool                // see [Store.Left]
+	needsSweep atomic.Bool                // see [Store.NeedsSweep]
 	remembered atomic.Pointer[remembered] // nil if a transaction with it has failed, because the lease may be gone
 }
 
@@ -175,11 +175,11 @@ func etag(data []byte) (tag, digest string) {
 	return `"` + digest[:32] + `"`, digest
 }
 
-// None returns the condition that a document has no content.
-func None(document string) kv.Cond { return kv.Absent(prefix + document) }
+// Absent returns the condition that a document has no content.
+func Absent(document string) kv.Cond { return kv.Absent(prefix + document) }
 
-// Some returns the condition that a document has content.
-func Some(document string) kv.Cond { return kv.Exists(prefix + document) }
+// Exists returns the condition that a document has content.
+func Exists(document string) kv.Cond { return kv.Exists(prefix + document) }
 
 // Describe returns the description of a document's content as of a revision, or [ErrNotFound].
 func (s *Store) Describe(ctx context.Context, document string, revision int64) (Info, error) {

@@ -58,7 +58,7 @@ func TestASaveInAFullStoreHasAKnownOutcome(t *testing.T) {
 			require.ErrorIs(t, err, kv.ErrReserved)
 			assert.Equal(t, "before", string(data))
 			assert.Len(t, f.names(t), 1, "the blob is deleted")
-			assert.False(t, s.Left())
+			assert.False(t, s.NeedsSweep())
 		})
 	}
 }

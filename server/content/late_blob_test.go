@@ -33,10 +33,10 @@ func TestABlobThatArrivesAfterItsDeletionIsSwept(t *testing.T) {
 	require.ErrorIs(t, err, blobs.ErrUnavailable)
 	require.NoError(t, late.arrive())
 	require.Len(t, f.names(t), 1)
-	assert.True(t, s.Left())
+	assert.True(t, s.NeedsSweep())
 	require.NoError(t, s.Sweep(t.Context(), time.Now().Add(2*OrphanAge)))
 	assert.Empty(t, f.names(t))
-	assert.False(t, s.Left())
+	assert.False(t, s.NeedsSweep())
 }
 
 // leaving lets the client leave while a blob is written.
@@ -60,7 +60,7 @@ func TestASaveWhoseClientLeavesNeedsNoSweep(t *testing.T) {
 	_, err := s.Write(ctx, "r", Writer{Holder: "ann", Maker: "ann"}, token, Save{}, nil, []byte("text"))
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Empty(t, f.names(t))
-	assert.False(t, s.Left())
+	assert.False(t, s.NeedsSweep())
 }
 
 // busy is a blob store in which each write waits for its turn. It fails when the client leaves.
@@ -94,5 +94,5 @@ func TestASaveWhoseClientLeavesWaitsForNoTurn(t *testing.T) {
 	_, err := s.Write(ctx, "r", Writer{Holder: "ann", Maker: "ann"}, token, Save{}, nil, []byte("text"))
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Zero(t, turn.deleted, "nothing was written")
-	assert.False(t, s.Left())
+	assert.False(t, s.NeedsSweep())
 }

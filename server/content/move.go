@@ -141,7 +141,7 @@ func (m *move) operations(moved, replaced document) []kv.Op {
 	d.Kept = slices.Clone(d.Kept)
 	ops := []kv.Op{kv.Delete(moved.entry.Key)}
 	if moved.By != "" {
-		ops = append(ops, kv.Delete(Made(moved.By, m.from)))
+		ops = append(ops, kv.Delete(MadeKey(moved.By, m.from)))
 	}
 	if replaced.entry.Found() {
 		d.By, d.Saved = replaced.By, time.Now().UnixMilli() // otherwise a cache could take it for older than the replaced one
@@ -151,7 +151,7 @@ func (m *move) operations(moved, replaced document) []kv.Op {
 		d.Kept = append(d.Kept, replaced.Kept...)
 		slices.SortStableFunc(d.Kept, func(a, b kept) int { return cmp.Compare(b.Save, a.Save) }) // a save name begins with its time
 	} else if d.By != "" {
-		ops = append(ops, kv.Put(Made(d.By, m.to), nil))
+		ops = append(ops, kv.Put(MadeKey(d.By, m.to), nil))
 	}
 	if replaced.Chunks > 0 {
 		ops = append(ops, kv.DeleteUnder(chunkPrefix+m.to+"/"))

@@ -106,7 +106,7 @@ func TestAMoveOfTheLongestHistories(t *testing.T) {
 		require.NoError(t, s.Tidy(t.Context()))
 		require.NoError(t, s.Sweep(t.Context(), time.Now().Add(OrphanAge+time.Minute)))
 		assert.Len(t, f.names(t), keep)
-		made, err := s.KV.Count(t.Context(), Made("ann", ""))
+		made, err := s.KV.Count(t.Context(), MadeKey("ann", ""))
 		require.NoError(t, err)
 		assert.EqualValues(t, 1, made)
 	}

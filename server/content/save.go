@@ -44,8 +44,8 @@ func (s Save) String() string {
 	return s.Draft + "/" + strconv.FormatInt(s.Number, 10)
 }
 
-// Ended returns the operation that forgets a deletion under a document's lock, for the transaction that ends the lock.
-func Ended(document string) kv.Op { return kv.Delete(deletedPrefix + document) }
+// ForgetDeletion returns the operation that forgets a deletion under a document's lock, for the transaction that ends the lock.
+func ForgetDeletion(document string) kv.Op { return kv.Delete(deletedPrefix + document) }
 
 // readDeleted reads what is remembered of a deletion; the zero description is nothing.
 func (s *Store) readDeleted(ctx context.Context, document string) (d description, entry kv.Entry, err error) {

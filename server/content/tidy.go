@@ -143,9 +143,9 @@ func (s *Store) Sweep(ctx context.Context, now time.Time) error {
 	return cmp.Or(err, failed)
 }
 
-// Left reports whether a write has failed since the last call whose blob only Sweep can delete: its transaction may have named the blob, or
-// the blob may have come after its deletion.
-func (s *Store) Left() bool { return s.left.Swap(false) }
+// NeedsSweep reports whether a write has failed since the last call, and only Sweep can delete its blob: the transaction may have named the
+// blob, or the blob may have come after its deletion.
+func (s *Store) NeedsSweep() bool { return s.needsSweep.Swap(false) }
 
 // markSwept marks a blob that no transaction has named, so that each later transaction that names it fails. The blob may be new although it
 // looks old, because the clock of its writer may be behind this server's. The marks end with their lease.

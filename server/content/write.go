@@ -96,7 +96,7 @@ func (w *write) giveUp(err error) error {
 		return err
 	}
 	if w.named {
-		w.left.Store(true)
+		w.needsSweep.Store(true)
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), commitWithin)
@@ -107,7 +107,7 @@ func (w *write) giveUp(err error) error {
 			Then: []kv.Op{kv.Put(garbagePrefix+w.d.Blob, nil)},
 		})
 		if failed != nil {
-			w.left.Store(true)
+			w.needsSweep.Store(true)
 		}
 	}
 	return err
@@ -223,7 +223,7 @@ func (s *Store) MayMakeMore(ctx context.Context, by Writer, more, fewer int64) e
 	if limit == 0 {
 		return nil
 	}
-	made, err := s.KV.Count(ctx, Made(by.Maker, ""))
+	made, err := s.KV.Count(ctx, MadeKey(by.Maker, ""))
 	if err == nil && made-fewer+more > int64(limit) {
 		err = ErrTooMany
 	}
@@ -258,7 +258,7 @@ func (w *write) put(ctx context.Context, digest string) error {
 	case errors.Is(err, context.Cause(ctx)):
 		w.d = description{} // the write has not begun
 	case !errors.Is(err, blobs.ErrFull):
-		w.left.Store(true) // a bucket may carry out the write after giveUp has deleted the blob
+		w.needsSweep.Store(true) // a bucket may carry out the write after giveUp has deleted the blob
 	}
 	return err
 }
@@ -298,7 +298,7 @@ func (w *write) replace(d *description, old kv.Entry, before description) []kv.O
 	var ops []kv.Op
 	if !old.Found() {
 		d.By = w.By.Maker
-		ops = append(ops, kv.Put(Made(d.By, w.document), nil), Ended(w.document))
+		ops = append(ops, kv.Put(MadeKey(d.By, w.document), nil), ForgetDeletion(w.document))
 	}
 	ops = append(ops, w.drop(d)...)
 	if before.Chunks > 0 {
@@ -353,7 +353,7 @@ func (s *Store) DeleteUnder(ctx context.Context, document string, right Right, s
 			ops = append(ops, kv.Delete(blobPrefix+k.Blob), kv.Put(garbagePrefix+k.Blob, nil))
 		}
 		if before.By != "" {
-			ops = append(ops, kv.Delete(Made(before.By, document)))
+			ops = append(ops, kv.Delete(MadeKey(before.By, document)))
 		}
 		ops = slices.Concat(ops, remember, s.Forget(document), right.Also)
 		result, err := s.KV.Commit(ctx, kv.Txn{If: append(conditions, unchanged, kv.ChangedAt(prefix+document, old.Modified)), Then: ops})
@@ -366,8 +366,8 @@ func (s *Store) DeleteUnder(ctx context.Context, document string, right Right, s
 	}
 }
 
-// Made is the key that counts a document among those that it has made.
-func Made(maker, document string) string { return madePrefix + maker + "/" + document }
+// MadeKey is the key that counts a document among those that it has made.
+func MadeKey(maker, document string) string { return madePrefix + maker + "/" + document }
 
 // newSave returns a name for a save that contains its time. Later names sort after earlier ones.
 func newSave(now time.Time) string {

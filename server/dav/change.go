@@ -88,7 +88,7 @@ func (h *Handler) mayPut(c *call, n node) error {
 	if err := h.API.May(c.session, n.path(), policy.Write); err != nil {
 		return err
 	}
-	if err := httpapi.AsItIs(c.r); err != nil {
+	if err := httpapi.CheckWholeBody(c.r); err != nil {
 		return err
 	}
 	if c.r.ContentLength > h.MaxContent {
@@ -180,7 +180,7 @@ func (g *right) makeDir(ctx context.Context, p place) error {
 
 // dirOf returns the operations that make a collection for a maker.
 func dirOf(p place, maker string) []kv.Op {
-	return []kv.Op{kv.Put(dirPrefix+p.id(), []byte(maker)), kv.Put(content.Made(maker, p.id()+"/"), nil)}
+	return []kv.Op{kv.Put(dirPrefix+p.id(), []byte(maker)), kv.Put(content.MadeKey(maker, p.id()+"/"), nil)}
 }
 
 func (g *right) writer(p place) content.Writer { return g.API.Writer(g.call.session, p.id()) }
@@ -195,7 +195,7 @@ func (g *right) removeDir(ctx context.Context, p place) error {
 		}
 		ops := []kv.Op{kv.Delete(key), kv.Delete(node{place: p, kind: collection}.propsKey()), kv.Delete(movesPrefix + p.id())}
 		if e.Found() {
-			ops = append(ops, kv.Delete(content.Made(string(e.Value), p.id()+"/")))
+			ops = append(ops, kv.Delete(content.MadeKey(string(e.Value), p.id()+"/")))
 		}
 		if held, err := g.commit(ctx, kv.ChangedAt(key, e.Modified), ops...); held || err != nil {
 			return err

@@ -231,13 +231,13 @@ func (h *Handler) mayMakeInstead(t *transfer, nodes []node) error {
 	ctx, by := t.r.Context(), t.target.writer(t.to.place)
 	fewer := int64(0)
 	for _, prefix := range []string{t.to.inside(), t.to.id() + "/"} {
-		n, err := h.Store.Count(ctx, content.Made(by.Maker, prefix))
+		n, err := h.Store.Count(ctx, content.MadeKey(by.Maker, prefix))
 		if err != nil {
 			return err
 		}
 		fewer += n
 	}
-	own, _, err := h.Store.Get(ctx, content.Made(by.Maker, t.to.id()))
+	own, _, err := h.Store.Get(ctx, content.MadeKey(by.Maker, t.to.id()))
 	if err != nil {
 		return err
 	}

@@ -190,7 +190,7 @@ func (h *Handler) patchUnder(ctx context.Context, g *right, n node, updates []up
 			if _, err := h.Contents.Find(ctx, n.id(), ""); err != nil {
 				return err
 			}
-			conditions = append(conditions, content.Some(n.id()))
+			conditions = append(conditions, content.Exists(n.id()))
 		}
 		props, modified, err := h.propsOf(ctx, n)
 		if err != nil {

@@ -88,8 +88,8 @@ func (a *API) CountSockets(sockets http.Handler) http.Handler {
 	})
 }
 
-// FewAtOnce returns a handler that refuses a request if turnsAtOnce others of its address are being answered.
-func (a *API) FewAtOnce(handler http.Handler) http.Handler {
+// LimitConcurrency returns a handler that refuses a request if turnsAtOnce others of its address are being answered.
+func (a *API) LimitConcurrency(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		end, ok := a.scrapes.begin(a.network(r), turnsAtOnce)
 		if !ok {

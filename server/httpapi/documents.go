@@ -213,7 +213,7 @@ func (a *API) writeContent(w http.ResponseWriter, r *http.Request, s sessions.Se
 	if err != nil {
 		return err
 	}
-	if err := AsItIs(r); err != nil {
+	if err := CheckWholeBody(r); err != nil {
 		return err
 	}
 	save, err := readSave(r)

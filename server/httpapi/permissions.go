@@ -34,7 +34,7 @@ func (a *API) refused(s sessions.Session) error {
 
 // may checks that a session has not ended and may perform an operation at a path.
 func (a *API) may(s sessions.Session, p locks.Path, what policy.Permission) error {
-	if s.Over(time.Now()) {
+	if s.SignInEnded(time.Now()) {
 		return errUnauthenticated
 	}
 	if !a.Policy().May(s.User, p, what) {
@@ -71,7 +71,7 @@ func (a *API) mayLock(s sessions.Session, r *locks.Request) error {
 // withdraws the lease otherwise.
 func (a *API) afterWait(r *http.Request, s sessions.Session, request locks.Request, lease locks.Lease) error {
 	err := a.mayLock(s, &request)
-	if s.Over(time.Now()) {
+	if s.SignInEnded(time.Now()) {
 		err = errUnauthenticated
 	}
 	if err != nil {

@@ -94,9 +94,9 @@ func Refusal(status int, code, message string) error { return &apiError{status, 
 // WriteJSON responds with a JSON value.
 func WriteJSON(w http.ResponseWriter, status int, body any) { writeJSON(w, status, body) }
 
-// AsItIs refuses a body that is not the content itself, because the body would replace the whole content: a part, as a client sends to
-// resume an upload, or a compressed form.
-func AsItIs(r *http.Request) error {
+// CheckWholeBody refuses a body that is not the content itself, because the body would replace the whole content. Such a body is a part,
+// as a client sends to resume an upload, or a compressed form.
+func CheckWholeBody(r *http.Request) error {
 	if r.Header.Get("Content-Range") != "" {
 		return errPart
 	}

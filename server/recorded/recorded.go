@@ -21,7 +21,7 @@ func Lock(document string, c locks.Change) []kv.Op {
 			LockedAt: events.At(c.Lease.LockedAt), ExpiresAt: events.At(c.Lease.ExpiresAt),
 		})}
 	}
-	return []kv.Op{content.Ended(document), events.Record(document, events.Event{
+	return []kv.Op{content.ForgetDeletion(document), events.Record(document, events.Event{
 		Type: events.Unlocked, Reason: string(c.Reason), Token: c.Lease.Token, ByID: c.By.ID, ByName: c.By.Name, Why: c.Why,
 	})}
 }

@@ -82,8 +82,8 @@ func (s Session) Owns(holderID string) bool {
 	return holderID == s.HolderID || slices.Contains(s.Former, holderID)
 }
 
-// Over reports whether the user's sign-in has ended since the request.
-func (s Session) Over(now time.Time) bool {
+// SignInEnded reports whether the user's sign-in has ended since the request.
+func (s Session) SignInEnded(now time.Time) bool {
 	return !s.UserEnds.IsZero() && !now.Before(s.UserEnds) || s.Still != nil && !s.Still()
 }
 

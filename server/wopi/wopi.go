@@ -173,7 +173,7 @@ func (h *Handler) putFile(c *call) error {
 	if err := h.API.May(c.session, locks.Document(c.id), policy.Write); err != nil {
 		return err
 	}
-	if err := httpapi.AsItIs(c.r); err != nil {
+	if err := httpapi.CheckWholeBody(c.r); err != nil {
 		return err
 	}
 	data, end, err := h.API.ReadContent(c.w, c.r, func() error { _, err := h.mayPut(c); return err })
