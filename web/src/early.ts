@@ -1,4 +1,10 @@
-// Stands in for Go while the runtime is loading: the page edits, and Go takes over the lock, the document and the journal.
+// Stands in for Go while the runtime is loading, so that the page edits at once. Decision 50 explains why.
+//
+//   1. preview.ts takes the document's lock (mayEdit in lend.ts) and reads the content. Then it calls early.
+//   2. The stand-in dispatches `autosave:editable`. Calls that need Go wait.
+//   3. When the runtime runs, Go begins. It gets the lock as a loan, and which text the page shows.
+//   4. Go finds the content that the page shows: the page edits on, and gets no event. Or Go finds another content: the page is
+//      read-only first, and loads it.
 
 import type { Saved } from "../../opfs/saved.js";
 import type { Loan } from "./lend";
@@ -11,45 +17,47 @@ export { mayEdit, take } from "./lend";
 
 /** The right to edit before Go runs. */
 export interface Early {
-  /** The connection of an AutoSave that edits at once. */
+  /** Returns the connection of an AutoSave that edits at once, or the given one if the right is gone. */
   wire(wire: Wire): Wire;
-  /** Gives the right back. */
+  /** Gives the right back: releases the lock. */
   end(): Promise<unknown>;
 }
 
-/** Takes the document's lock, as mayEdit does. Null if the page may not edit before Go runs. */
+/** Takes the document's lock, as mayEdit does. Undefined if it is not free, null if the page may not edit before Go runs. */
 export type Take = () => Promise<Loan | null | undefined>;
 
 /**
- * Reads two things: what was saved last, and whether a text other than the draft `own` waits that Go may make the content. An answer is
- * undefined if it is not certain. A page that holds the lock waits for them for a second at most.
+ * Reads two things: what was saved last, and whether another text waits. That is a text other than the draft `own`, which Go may make
+ * the content. An answer is undefined if it is not certain. With a loan, each answer takes a second at most.
  */
-export type Look = (loan: unknown, own?: string) => [found: Promise<Saved | null | undefined>, waits: Promise<boolean | undefined>];
+export type Look = (loan: unknown, own?: string) => [found: Promise<Saved | null | undefined>, otherTextWaits: Promise<boolean | undefined>];
 
-/** The time until the next attempt to load the runtime, and the longest one, in milliseconds. */
-const retryMs = 1000, mostMs = 30_000;
+/** The pause before the second attempt to begin, in milliseconds, and the longest pause. Each pause is twice as long as the one before. */
+const firstRetryMs = 1000, longestRetryMs = 30_000;
 
-/** A call that waits for Go ends this much before its time limit, so that it rejects with the reason why Go has not begun. */
-const soonerMs = 99;
+/** A call stops waiting for Go so many milliseconds before its time limit. Then it rejects with the reason why Go has not begun. */
+const marginMs = 99;
 
 /**
- * The right is given back if `begun` rejects: the AutoSave is refused, or its module cannot be loaded. `take` and `look` are for its return
- * after a sleep. All locks are released if `ended` aborts: then the runtime has ended, and Go alone knows who edits.
+ * Makes the right to edit of a page that has the lock and knows the content `found`. The right is given back if `begun` rejects: the
+ * AutoSave is refused, or its module cannot be loaded. If `ended` aborts, the runtime has ended, and the loan releases its locks.
+ * `take` and `look` are for a page that was suspended: it takes the lock again.
  */
 export function early(loan: Loan, folder: string, found: Saved | null, ownerName: string, begun: Promise<unknown>, take: Take, look: Look, ended: AbortSignal): Early {
-  let over = false;
+  let givenBack = false;
   const end = (): Promise<unknown> => {
-    over = true;
+    givenBack = true;
     return loan.release();
   };
   begun.catch(end);
   void loan.stolen.then(end);
-  return { wire: (wire) => (over || ended.aborted ? wire : new StandIn(wire, loan, folder, found, ownerName, take, look, ended).wire), end };
+  return { wire: (wire) => (givenBack || ended.aborted ? wire : new StandIn(wire, loan, folder, found, ownerName, take, look, ended).wire), end };
 }
 
-const state = { ...first, phase: "idle", readOnly: false } as RawState;
+/** The state of an AutoSave whose page edits and has saved everything. */
+const idle = { ...first, phase: "idle", readOnly: false } as RawState;
 
-/** Answers an AutoSave in the place of Go, until Go has begun. */
+/** Answers the calls of an AutoSave in the place of Go, until Go has begun. It changes the events of Go, so that the page gets none twice. */
 class StandIn {
   readonly wire: Wire;
   readonly #go: Wire;
@@ -59,21 +67,21 @@ class StandIn {
   readonly #look: Look;
   #loan: Loan | undefined;
   #saver!: Saver;
-  #bound!: readonly [id: number, folder: string, ownerId: string, ownerName: string];
-  #promised = true; // the last event says that the page may edit
-  #knowsReadOnly = false; // the page knows already that it is read-only
-  #called = false; // Go begins
-  #over = false; // Go answers by itself
-  #marked = false; // since Go was called
-  #leaseId: string | undefined; // for the next event: the page does not get the one that brought it
-  #begun: Promise<void> | undefined; // pending until Go has decided; rejects if it cannot
-  #refused: unknown; // why the last attempt has failed
-  #regained = Promise.resolve(); // pending while the page asks for the lock again
-  readonly #ended = new AbortController();
-  readonly #stop: AbortSignal; // the AutoSave or the runtime has ended
+  #binding!: readonly [id: number, folder: string, ownerId: string, ownerName: string];
+  #hasUnconfirmedRight = true; // the page edits because the stand-in said so, and Go has not confirmed that yet
+  #knowsReadOnly = false; // the page got autosave:readonly from the stand-in, and Go's event may repeat it
+  #goCalled = false; // the call that makes Go begin was sent
+  #goAnswers = false; // Go has begun, or will never begin: calls pass unchanged
+  #markedMeanwhile = false; // the text has changed since Go was called
+  #heldBackLeaseId: string | undefined; // of an event that the page did not get; the next event brings it
+  #takeover: Promise<void> | undefined; // pending until Go has begun; rejects if it never begins
+  #lastFailure: unknown; // of the last attempt to begin
+  #regaining = Promise.resolve(); // pending while the page takes the lock again
+  readonly #disposed = new AbortController(); // aborts when the AutoSave ends
+  readonly #stop: AbortSignal; // aborts when the AutoSave or the runtime ends
 
   constructor(wire: Wire, loan: Loan, folder: string, found: Saved | null, ownerName: string, take: Take, look: Look, ended: AbortSignal) {
-    this.#stop = AbortSignal.any([ended, this.#ended.signal]);
+    this.#stop = AbortSignal.any([ended, this.#disposed.signal]);
     this.#go = wire;
     this.#take = take;
     this.#look = look;
@@ -81,16 +89,17 @@ class StandIn {
     this.#found = found;
     this.wire = {
       ...wire,
-      call: (...asked) => this.#call(...asked),
-      // The writer of drafts learns from Go where they are; until then, from here. It may be another one after a failed download.
+      call: (...args) => this.#call(...args),
+      // The writer of drafts needs to know where they are. Go will say so; until then the stand-in does, before each call: after a failed
+      // download there may be another writer.
       journal: ((method, ...args) => {
-        if (!this.#over) (wire.journal("bind", ...this.#bound) as unknown as Promise<void>).catch(() => undefined);
+        if (!this.#goAnswers) (wire.journal("bind", ...this.#binding) as unknown as Promise<void>).catch(() => undefined);
         return wire.journal(method, ...args);
       }) as Wire["journal"],
       savers: {
         set: (id, saver: Saver) => {
           this.#saver = saver;
-          this.#bound = [id, folder, wire.holdfast.ownerId, ownerName];
+          this.#binding = [id, folder, wire.holdfast.ownerId, ownerName];
           wire.savers.set(id, { heard: (raw: RawEvent) => this.#heard(raw as SaverEvent) });
         },
         delete: (id) => {
@@ -102,178 +111,183 @@ class StandIn {
     this.#hold(loan);
   }
 
-  /** The lock may be stolen. The page gives it back when the page enters the back/forward cache. */
+  /** Keeps the lock, until it is stolen, or returned because the page is suspended. Then the page is read-only, and its text is a draft. */
   #hold(loan: Loan): void {
     this.#loan = loan;
     void loan.stolen.then((error) => {
       this.#loan = undefined;
-      if (loan.given || this.#over) return;
-      this.#saver.heard({ type: "autosave:seal", cause: "lock-lost" } as RawEvent); // others read it while this page sleeps
-      this.#lose("lease-lost", error);
+      if (loan.given || this.#goAnswers) return;
+      this.#saver.heard({ type: "autosave:seal", cause: "lock-lost" } as RawEvent); // other pages can read the draft while this page sleeps
+      this.#loseRight("lease-lost", error);
     });
   }
 
-  #goOn(): void { this.#regained = this.#regained.then(() => this.#regain()).catch(() => undefined); }
+  #reacquireInTurn(): void { this.#regaining = this.#regaining.then(() => this.#reacquire()).catch(() => undefined); }
 
-  /** Asks for the lock as the page goes on after a sleep, until Go runs. It edits again if Go would still load what it shows. */
-  async #regain(): Promise<void> {
-    for (let again = 50; !this.#loan && !this.#called && !this.#stop.aborted; again = Math.min(2 * again, retryMs)) {
+  /** Takes the lock again after the page was suspended, until Go runs. The page edits again if Go would still load what the page shows. */
+  async #reacquire(): Promise<void> {
+    for (let delayMs = 50; !this.#loan && !this.#goCalled && !this.#stop.aborted; delayMs = Math.min(2 * delayMs, firstRetryMs)) {
       const loan = await this.#take();
       if (loan === null) return;
       if (loan) {
         this.#hold(loan); // it may be lost while the page looks
-        const { shown, lineage } = this.#saver.text(), [found, waits] = this.#look(loan, lineage), saved = await found, unsaved = await waits;
-        const same = saved === undefined ? undefined : (saved?.base ?? "") === shown;
-        if (this.#loan && same && unsaved === false && !this.#stop.aborted) {
-          this.#promised = true;
+        const { shown, lineage } = this.#saver.text(), [found, waits] = this.#look(loan, lineage), saved = await found, otherTextWaits = await waits;
+        const isShown = saved === undefined ? undefined : (saved?.base ?? "") === shown;
+        if (this.#loan && isShown && otherTextWaits === false && !this.#stop.aborted) {
+          this.#hasUnconfirmedRight = true;
           this.#knowsReadOnly = false;
-          return this.#editable(null);
+          return this.#sendEditable(null);
         }
         this.#loan = undefined;
         await loan.release();
-        if (same === false || unsaved) return;
+        if (isShown === false || otherTextWaits) return; // Go would load another content
       }
-      await after(again);
+      await after(delayMs);
     }
   }
 
-  #editable(shows: Saved | null): void {
-    this.#saver.heard({ type: "autosave:editable", state, drafts: [], base: this.#found?.base ?? "", ...(shows && { content: shows.content }) });
+  /** Dispatches `autosave:editable`, with the content that the page has to load, if there is one. */
+  #sendEditable(load: Saved | null): void {
+    this.#saver.heard({ type: "autosave:editable", state: idle, drafts: [], base: this.#found?.base ?? "", ...(load && { content: load.content }) });
   }
 
+  /** Answers a call of the AutoSave. A call that needs Go waits until Go has begun. */
   async #call(method: Method, arg: object, signal?: AbortSignal, end?: number): Promise<unknown> {
-    if (this.#over) return this.#go.call(method, arg, signal, end);
+    if (this.#goAnswers) return this.#go.call(method, arg, signal, end);
     switch (method) {
       case "autosave":
-        if (this.#called || this.#stop.aborted) { // the runtime has died, or the page has slept
+        if (this.#goCalled || this.#stop.aborted) { // the AutoSave begins again: its runtime has died, or its page has slept
           this.#end();
           return this.#go.call(method, arg, signal, end);
         }
-        if (this.#begun) this.#goOn();
+        if (this.#takeover) this.#reacquireInTurn(); // it begins again, and Go was not called yet
         else {
-          this.#begun = this.#takeOver(arg);
-          this.#begun.catch(() => undefined); // each waiting call reports it
-          this.#editable(this.#found);
+          this.#takeover = this.#takeOver(arg);
+          this.#takeover.catch(() => undefined); // each waiting call reports the failure
+          this.#sendEditable(this.#found);
         }
         return { folder: this.#folder };
       case "resume":
-        this.#goOn();
+        this.#reacquireInTurn();
         break;
       case "edit":
-        if (this.#promised) return undefined;
-        await this.#go.call("answer", {}, signal); // rejects if the download fails: nobody waits forever
+        if (this.#hasUnconfirmedRight) return undefined; // the page edits already
+        await this.#go.call("answer", {}, signal); // rejects if the download fails, so that nobody waits forever
         break;
-      case "mark": return void (this.#marked = true);
+      case "mark": return void (this.#markedMeanwhile = true);
       case "answer": return "ask" in arg && arg.ask !== undefined ? this.#go.call(method, arg) : undefined;
       case "dispose":
-        if (!(this.#called && this.#loan) && !this.#saver.text().dirty) {
-          this.#ended.abort(); // Go is not called any more, or refuses for now
-          return void this.#loan?.release(); // the writer of drafts may hang
+        if (!(this.#goCalled && this.#loan) && !this.#saver.text().dirty) {
+          this.#disposed.abort(); // nothing is unsaved, and Go is not called any more, or refuses for now
+          return void this.#loan?.release(); // without waiting for the writer of drafts, which may hang
         }
     }
-    await this.#go.inTime(this.#begun!, end! - soonerMs, method, signal).catch((failure) => { throw signal?.aborted ? failure : this.#refused ?? failure; });
+    await this.#go.inTime(this.#takeover!, end! - marginMs, method, signal).catch((failure) => { throw signal?.aborted ? failure : this.#lastFailure ?? failure; });
     return this.#go.call(method, arg, signal, end);
   }
 
-  /** Lets Go begin once it runs, and again if Go refuses: its storage may answer later. Rejects if Go cannot: the calls that wait get the reason. */
+  /**
+   * Lets Go begin once it runs. If Go refuses, this tries again: Go's storage may answer later. Rejects if Go never begins: the calls that
+   * wait get the reason.
+   */
   async #takeOver(options: object): Promise<void> {
-    for (let again = retryMs; ; again = Math.min(2 * again, mostMs)) {
+    for (let delayMs = firstRetryMs; ; delayMs = Math.min(2 * delayMs, longestRetryMs)) {
       try {
-        return await this.#lend(options);
+        return await this.#startGo(options);
       } catch (failure) {
-        this.#refused = failure;
+        this.#lastFailure = failure;
         const { code } = failure as { code?: string };
-        const over = this.#stop.aborted || code === "invalid-argument";
-        this.#promised ||= !this.#saver.readOnly; // Go may have adopted what the page shows
-        this.#lose(code === "lease-lost" ? code : over ? "runtime-crashed" : "acquire-failed", failure); // the page sleeps, Go has died, or Go refuses
-        if (!this.#loan?.given) void this.#loan?.release(); // Go did not get the call
-        this.#loan = undefined; // Go takes another lock itself
-        this.#over = over;
-        if (over) throw failure;
-        await this.#pause(again);
+        const final = this.#stop.aborted || code === "invalid-argument";
+        this.#hasUnconfirmedRight ||= !this.#saver.readOnly; // Go may have confirmed the right before it failed
+        this.#loseRight(code === "lease-lost" ? code : final ? "runtime-crashed" : "acquire-failed", failure); // the page sleeps, Go has died, or Go refuses
+        if (!this.#loan?.given) void this.#loan?.release(); // Go did not get it
+        this.#loan = undefined; // next time, Go takes the lock itself
+        this.#goAnswers = final;
+        if (final) throw failure;
+        await this.#waitToRetry(delayMs);
       }
     }
   }
 
-  /** Lets Go begin once. */
-  async #lend(options: object): Promise<void> {
-    await this.#loaded();
+  /** Makes one attempt to let Go begin: waits for the runtime, then calls it with the loan and the text of the page. */
+  async #startGo(options: object): Promise<void> {
+    await this.#untilRuntimeRuns();
     await pause();
-    await pause(); // the page gets the content first: see AutoSave
-    await this.#regained;
-    if (this.#stop.reason instanceof DOMException) return; // the AutoSave has ended
-    this.#stop.throwIfAborted(); // the runtime has ended
-    this.#called = true;
-    this.#marked = false;
+    await pause(); // the page gets its events first: AutoSave holds them back for one pause
+    await this.#regaining;
+    if (this.#stop.reason instanceof DOMException) return; // the AutoSave has ended: abort() without a reason
+    this.#stop.throwIfAborted(); // the runtime has ended, with an error of Holdfast
+    this.#goCalled = true;
+    this.#markedMeanwhile = false;
     await this.#go.call("autosave", { ...options, ...this.#saver.text(), lent: this.#loan }, this.#stop);
-    if (this.#promised && !this.#over) this.#lose("acquire-failed", undefined); // it has the lock, and cannot read
-    this.#over = true;
-    if (this.#ended.signal.aborted) void this.#go.call("dispose", { saver: this.#bound[0] }).catch(() => undefined); // it ended as Go began
-    // Only now does Go know this AutoSave. Marks of a text that another one has replaced do not count.
-    if (this.#marked && this.#saver.text().dirty) void this.#go.call("mark", { saver: this.#bound[0], marked: true }).catch(() => undefined);
+    if (this.#hasUnconfirmedRight && !this.#goAnswers) this.#loseRight("acquire-failed", undefined); // Go has not confirmed the right: it has the lock, and cannot read
+    this.#goAnswers = true;
+    if (this.#disposed.signal.aborted) void this.#go.call("dispose", { saver: this.#binding[0] }).catch(() => undefined); // the AutoSave ended while Go began
+    // Go accepts marks only from now on. Marks do not count if another text has replaced the text that they were about.
+    if (this.#markedMeanwhile && this.#saver.text().dirty) void this.#go.call("mark", { saver: this.#binding[0], marked: true }).catch(() => undefined);
   }
 
   /** Resolves when the runtime runs. A download that fails is repeated. Rejects if no runtime comes. */
-  async #loaded(): Promise<void> {
-    for (let again = retryMs; !this.#ended.signal.aborted; again = Math.min(2 * again, mostMs)) {
+  async #untilRuntimeRuns(): Promise<void> {
+    for (let delayMs = firstRetryMs; !this.#disposed.signal.aborted; delayMs = Math.min(2 * delayMs, longestRetryMs)) {
       try {
-        return void await this.#go.call("answer", {}); // nobody has asked: only the runtime counts
+        return void await this.#go.call("answer", {}); // an answer to no question: it resolves once the runtime runs
       } catch (failure) {
-        this.#refused = failure;
+        this.#lastFailure = failure;
         if ((failure as { code?: string }).code !== "load-failed") throw failure;
-        await this.#pause(again);
+        await this.#waitToRetry(delayMs);
       }
     }
   }
 
-  /** Waits for the next attempt. Another call may have tried for the last time. */
-  #pause(ms: number): Promise<unknown> {
+  /** Waits until the next attempt, or until the AutoSave or the runtime ends. */
+  #waitToRetry(ms: number): Promise<unknown> {
     return new Promise((done) => {
       setTimeout(done, ms);
       this.#stop.addEventListener("abort", done);
     });
   }
 
-  /** An event of Go. The page does not learn what it knows already. */
+  /** Passes an event of Go to the page, without what the page knows already. */
   #heard(raw: SaverEvent): void {
-    if (!this.#over && this.#promised) {
+    if (!this.#goAnswers && this.#hasUnconfirmedRight) {
       const { type, content } = raw as SaverEvent & { content?: Uint8Array };
       if (type === "autosave:phase") {
-        if (raw.state?.phase === "error") this.#lose("acquire-failed", raw.state.lastError);
+        if (raw.state?.phase === "error") this.#loseRight("acquire-failed", raw.state.lastError);
         else if (raw.state?.readOnly) return;
       } else if (type === "autosave:editable" && !content) {
-        return this.#adopted(raw);
-      } else if (type === "autosave:editable") this.#lose("acquire-failed", undefined);
-      else if (type === "autosave:readonly") this.#promised = false;
+        return this.#confirmed(raw);
+      } else if (type === "autosave:editable") this.#loseRight("acquire-failed", undefined); // the page has to load another content
+      else if (type === "autosave:readonly") this.#hasUnconfirmedRight = false;
       else if (raw.state) raw = { ...raw, state: { ...raw.state, phase: "idle", readOnly: false } };
     } else if (this.#knowsReadOnly && (raw.type === "autosave:editable" || raw.type === "autosave:readonly")) {
       this.#knowsReadOnly = false;
-      if (raw.type === "autosave:readonly") raw = { ...raw, type: "autosave:phase" }; // it has the holder
+      if (raw.type === "autosave:readonly") raw = { ...raw, type: "autosave:phase" }; // the page learns only the holder
     }
-    const { leaseId = this.#leaseId } = raw;
-    this.#leaseId = undefined;
+    const { leaseId = this.#heldBackLeaseId } = raw;
+    this.#heldBackLeaseId = undefined;
     this.#saver.heard(leaseId ? { ...raw, leaseId } : raw);
   }
 
-  /** Go has the lock and found what the page shows. It waits for an answer; from now on the page gets its events. */
-  #adopted({ ask, leaseId }: SaverEvent): void {
-    this.#promised = false;
-    this.#leaseId = leaseId;
-    void this.#go.call("answer", { ask, saver: this.#bound[0] }).catch(() => undefined);
+  /** Go has the lock, and has found the content that the page shows: it gets the answer that it waits for, and the page gets its next events. */
+  #confirmed({ ask, leaseId }: SaverEvent): void {
+    this.#hasUnconfirmedRight = false;
+    this.#heldBackLeaseId = leaseId;
+    void this.#go.call("answer", { ask, saver: this.#binding[0] }).catch(() => undefined);
   }
 
-  /** The page may no longer edit. */
-  #lose(reason: string, error: unknown): void {
-    if (this.#over || !this.#promised) return;
-    this.#promised = false;
+  /** Takes the right to edit from the page, and notifies it. */
+  #loseRight(reason: string, error: unknown): void {
+    if (this.#goAnswers || !this.#hasUnconfirmedRight) return;
+    this.#hasUnconfirmedRight = false;
     this.#knowsReadOnly = true;
-    this.#saver.heard({ type: "autosave:readonly", reason, ...(error !== undefined && { error }), state: { ...state, phase: "readonly", readOnly: true } } as unknown as SaverEvent);
+    this.#saver.heard({ type: "autosave:readonly", reason, ...(error !== undefined && { error }), state: { ...idle, phase: "readonly", readOnly: true } } as unknown as SaverEvent);
   }
 
-  /** The AutoSave has ended, or begins again. */
+  /** Ends the stand-in: the AutoSave has ended, or begins again with Go alone. */
   #end(): void {
-    this.#over = true;
-    this.#ended.abort();
+    this.#goAnswers = true;
+    this.#disposed.abort();
     if (!this.#loan?.given) void this.#loan?.release();
   }
 }

@@ -1,5 +1,5 @@
-// The AutoSave object of a page, from the call that creates it on. The module that saves, and the runtime, load
-// meanwhile.
+// The AutoSave object that a page gets. It exists at once, while the module that saves and the runtime are still loading. Until the
+// AutoSave is ready, the handle counts the page's marks and keeps its calls waiting. Then it passes everything to the Saver.
 
 import type * as Contract from "../holdfast";
 import { deadline, inTime, loadedWithin } from "./deadline";
@@ -10,142 +10,148 @@ import { taken, type Taken, type Taking } from "./snapshot";
 import { first } from "./state";
 import type { Saver } from "./wire";
 
-/** A generation that the page shows before it is known who edits. */
+/** The preview that the page shows: a generation and its text. */
 export interface Shown { base: string; text: string }
 
 export class Handle extends Listeners implements Contract.AutoSave {
-  ready!: Promise<void>; // of the last time that it began
-  declare folder?: string; // of its drafts, once that is known; "" once the AutoSave is ready, and keeps its text itself
-  declare kept?: Journal; // of the text that is typed before it is ready
-  #saver: Saver | undefined; // once it is ready
-  #marks = 0;
-  #begun = false; // no preview comes any more
+  ready!: Promise<void>; // of the latest attempt to begin
+  declare folder?: string; // of the page's drafts, once it is known; "" once the AutoSave is ready and keeps the text itself
+  declare kept?: Journal; // keeps text that is typed before the AutoSave is ready
+  #saver: Saver | undefined; // set once the AutoSave is ready
+  #markCount = 0; // calls of markDirty, without those for the preview
+  #hasBegun = false; // a preview comes too late
   #shown: Shown | undefined;
-  take: Taking; // the module that saves lets it return copies
-  #fixed: Taken | undefined; // the snapshot of a call that came before it was ready; the page's text until the next mark
-  readonly #make: () => Promise<Saver>;
-  #retry: ReturnType<typeof setTimeout> | undefined; // set after the modules could not be loaded
-  #retryMs = 1000;
-  readonly #given = new AbortController(); // aborts when nobody waits for it any more
-  #leaving: Promise<void> | undefined;
-  readonly #ended: () => void;
+  take: Taking; // the page's function; start-autosave.ts replaces it by one that returns copies
+  #fixedText: Taken | undefined; // the snapshot of a call that came before the AutoSave was ready; counts as the page's text until the next mark
+  readonly #makeSaver: () => Promise<Saver>;
+  #retryTimer: ReturnType<typeof setTimeout> | undefined; // runs until the next attempt to begin, after a failed one
+  #retryDelayMs = 1000;
+  readonly #givenUp = new AbortController(); // aborts when nobody waits for the AutoSave any more
+  #leaving: Promise<void> | undefined; // the result of dispose() or close()
+  readonly #stop: () => void; // stops the attempts to begin
 
-  /** `make` resolves when the AutoSave is ready, or rejects when its signal aborts. It refuses what is no signal. `gone` is called when this ends. */
-  constructor(take: Taking, signal: AbortSignal | undefined, make: (handle: Handle, take: Taking, given: AbortSignal) => Promise<Saver>, gone: (handle: Handle) => void) {
+  /**
+   * `take` is the page's snapshot function. `make` resolves when the AutoSave is ready, and rejects when its signal aborts. It also rejects
+   * if `signal` is no AbortSignal. `gone` is called when the handle ends.
+   */
+  constructor(take: Taking, signal: AbortSignal | undefined, make: (handle: Handle, take: Taking, givenUp: AbortSignal) => Promise<Saver>, gone: (handle: Handle) => void) {
     super();
     this.take = take;
-    const abort = (): void => void this.dispose().catch(() => undefined); // its text is a draft
-    this.#ended = () => {
-      clearTimeout(this.#retry);
+    const abort = (): void => void this.dispose().catch(() => undefined); // text that dispose cannot save is a draft
+    this.#stop = () => {
+      clearTimeout(this.#retryTimer);
       signal?.removeEventListener?.("abort", abort);
       gone(this);
     };
-    this.#make = () => make(this, () => this.#now.text, this.#given.signal);
+    this.#makeSaver = () => make(this, () => this.#currentText.text, this.#givenUp.signal);
     this.#begin();
     if (signal?.aborted) abort();
     signal?.addEventListener?.("abort", abort);
   }
 
-  /** Begins, and begins again after a failed download, or if the page slept meanwhile ("lease-lost"). */
+  /** Makes an attempt to begin. If a download fails, or the page is suspended meanwhile ("lease-lost"), another attempt follows. */
   #begin(): void {
-    clearTimeout(this.#retry);
-    this.#retry = undefined;
-    this.ready = this.#make().then((saver) => {
+    clearTimeout(this.#retryTimer);
+    this.#retryTimer = undefined;
+    this.ready = this.#makeSaver().then((saver) => {
       this.#saver = saver;
       if (this.typed) saver.markDirty();
     });
-    this.ready.catch(({ code }: { code?: string }) => { // every call reports it
-      if (!["load-failed", "lease-lost"].includes(code!) || this.#leaving) return this.#ended();
-      this.#fixed = undefined; // the calls that were to save that text have failed
-      this.#retry = setTimeout(() => this.#begin(), this.#retryMs);
-      this.#retryMs = Math.min(2 * this.#retryMs, 30_000);
+    this.ready.catch(({ code }: { code?: string }) => { // each call that waits reports the failure
+      if (!["load-failed", "lease-lost"].includes(code!) || this.#leaving) return this.#stop();
+      this.#fixedText = undefined; // the calls that wanted to save that text have failed
+      this.#retryTimer = setTimeout(() => this.#begin(), this.#retryDelayMs);
+      this.#retryDelayMs = Math.min(2 * this.#retryDelayMs, 30_000);
     });
   }
 
-  /** The text of the page, or the one that a call has fixed. */
-  get #now(): Taken { return this.#fixed ?? taken(this.take); }
+  /** The text of the page, or the text that a call has fixed. */
+  get #currentText(): Taken { return this.#fixedText ?? taken(this.take); }
 
-  /** The text that the page has typed before its AutoSave was ready, or when it ended it. An editor may mark the preview that it loads. */
+  /**
+   * The text that the user has typed before the AutoSave was ready, or a false value if there is none. An editor may mark the preview that it
+   * loads: such a text is not typed.
+   */
   get typed(): Taken | false | 0 {
-    return this.#marks && ((now: Taken) => now.text !== this.#shown?.text && now)(this.#now);
+    return this.#markCount && ((current: Taken) => current.text !== this.#shown?.text && current)(this.#currentText);
   }
 
   get readOnly(): boolean { return this.#saver?.readOnly ?? true; }
   get lease(): Contract.ProjectLockLease | undefined { return this.#saver?.lease; }
 
   /**
-   * Dispatches `autosave:preview` once, unless the user has typed, the page ends, or its AutoSave has begun. Marks that come
-   * with the event belong to the preview.
+   * Dispatches `autosave:preview`, at most once. It is too late if the user has typed, the AutoSave has begun, or the handle ends. Marks that
+   * a listener makes during the event belong to the preview, and do not count.
    */
   preview(shown: Shown, detail: object): void {
-    if (this.#marks || this.#leaving || this.#begun || this.#shown) return;
+    if (this.#markCount || this.#leaving || this.#hasBegun || this.#shown) return;
     this.#shown = shown;
     this.tell("autosave:preview", detail);
-    this.#marks = 0;
+    this.#markCount = 0;
   }
 
-  /** Returns the preview that the page shows as its AutoSave begins. */
+  /** The AutoSave begins, and no preview comes any more. Returns the preview that the page shows. */
   begun(): Shown | undefined {
-    this.#begun = true;
+    this.#hasBegun = true;
     return this.#shown;
   }
 
   state(): Contract.AutoSaveState { return this.#saver?.state() ?? first; }
 
   markDirty(): void {
-    if (!this.#leaving) this.#fixed = void this.#marks++;
+    if (!this.#leaving) this.#fixedText = void this.#markCount++;
     this.#saver?.markDirty();
   }
 
-  flushNow(): Promise<Contract.Generation> { return this.#doNow((saver) => saver.flushNow()); }
-  history(): Promise<Contract.Generation[]> { return this.#do((saver) => saver.history()); }
-  drafts(): Promise<Contract.Draft[]> { return this.#do((saver) => saver.drafts()); }
-  resolveDraft(...args: Parameters<Saver["resolveDraft"]>): Promise<void> { return this.#do((saver) => saver.resolveDraft(...args)); }
-  pin(...args: Parameters<Saver["pin"]>): Promise<Contract.Generation> { return this.#do((saver) => saver.pin(...args)); }
-  read(id: string): Promise<Uint8Array> { return this.#do((saver) => saver.read(id)); }
-  restore(...args: Parameters<Saver["restore"]>): Promise<Uint8Array> { return this.#doNow((saver) => saver.restore(...args)); }
-  requestEdit(options?: Parameters<Saver["requestEdit"]>[0]): Promise<void> { return this.#do((saver) => saver.requestEdit(options), options?.signal); }
+  flushNow(): Promise<Contract.Generation> { return this.#doWithText((saver) => saver.flushNow()); }
+  history(): Promise<Contract.Generation[]> { return this.#doWhenReady((saver) => saver.history()); }
+  drafts(): Promise<Contract.Draft[]> { return this.#doWhenReady((saver) => saver.drafts()); }
+  resolveDraft(...args: Parameters<Saver["resolveDraft"]>): Promise<void> { return this.#doWhenReady((saver) => saver.resolveDraft(...args)); }
+  pin(...args: Parameters<Saver["pin"]>): Promise<Contract.Generation> { return this.#doWhenReady((saver) => saver.pin(...args)); }
+  read(id: string): Promise<Uint8Array> { return this.#doWhenReady((saver) => saver.read(id)); }
+  restore(...args: Parameters<Saver["restore"]>): Promise<Uint8Array> { return this.#doWithText((saver) => saver.restore(...args)); }
+  requestEdit(options?: Parameters<Saver["requestEdit"]>[0]): Promise<void> { return this.#doWhenReady((saver) => saver.requestEdit(options), options?.signal); }
   dispose(): Promise<void> { return this.leave(deadline()); }
 
   [Symbol.asyncDispose](): Promise<void> { return this.dispose(); }
 
-  /** Ends it by that time. Before it is ready, the page's text is saved or kept once it is ready. */
+  /** Ends the AutoSave, by the time `end`. If it is not ready yet, this waits until it is, and then saves or keeps the page's text. */
   leave(end: number): Promise<void> {
     this.end();
-    return (this.#leaving ??= this.#saver ? this.#saver.leave(end) : this.#leave(end)).finally(this.#ended);
+    return (this.#leaving ??= this.#saver ? this.#saver.leave(end) : this.#leaveBeforeReady(end)).finally(this.#stop);
   }
 
-  async #leave(end: number): Promise<void> {
-    if (!this.#marks) this.#given.abort();
+  async #leaveBeforeReady(end: number): Promise<void> {
+    if (!this.#markCount) this.#givenUp.abort(); // there is nothing to save
     else {
-      this.#fixed = this.#now;
-      if (this.#retry) this.#begin();
+      this.#fixedText = this.#currentText;
+      if (this.#retryTimer) this.#begin(); // at once, not when the timer ends
     }
     try {
       await inTime(this.ready, end);
     } catch (failure) {
-      if (this.#given.signal.aborted) return; // nothing was typed
-      this.#given.abort();
+      if (this.#givenUp.signal.aborted) return; // nothing was typed
+      this.#givenUp.abort();
       throw failure;
     }
     await this.#saver!.leave(end);
   }
 
-  /** Calls the AutoSave as soon as it is ready, with the text that the page has now. */
-  #doNow<T>(call: (saver: Saver) => Promise<T>): Promise<T> {
-    const marks = this.#marks, fixed = this.#fixed = this.#saver ? this.#fixed : this.#now;
-    return this.#do((saver) => {
-      this.#fixed = fixed;
-      const calling = call(saver);
-      this.#fixed = undefined; // leave() goes on before this function, and has taken its text by now
-      if (this.#marks > marks) saver.markDirty(); // the page's text has changed since
-      return calling;
+  /** Makes a call that saves, as soon as the AutoSave is ready. It saves the text that the page has now. */
+  #doWithText<T>(call: (saver: Saver) => Promise<T>): Promise<T> {
+    const marksAtCall = this.#markCount, textAtCall = this.#fixedText = this.#saver ? this.#fixedText : this.#currentText;
+    return this.#doWhenReady((saver) => {
+      this.#fixedText = textAtCall; // the call takes its snapshot at once
+      const result = call(saver);
+      this.#fixedText = undefined; // leave() continues before this function does, and has taken its text by now
+      if (this.#markCount > marksAtCall) saver.markDirty(); // the page's text has changed since
+      return result;
     });
   }
 
-  /** Calls the AutoSave as soon as it is ready. */
-  async #do<T>(call: (saver: Saver) => Promise<T>, signal?: AbortSignal): Promise<T> {
-    if (this.#retry) this.#begin();
+  /** Makes a call as soon as the AutoSave is ready. */
+  async #doWhenReady<T>(call: (saver: Saver) => Promise<T>, signal?: AbortSignal): Promise<T> {
+    if (this.#retryTimer) this.#begin();
     if (!this.#saver) await loadedWithin(this.ready, 0, signal);
     return call(this.#saver!);
   }
