@@ -20,8 +20,8 @@ type EditOptions struct {
 	Grace time.Duration // how long to wait for an answer; default 5 s
 }
 
-// RequestEdit asks the page that edits to save and hand over. It returns when this page edits and the listener was
-// given the last saved content. It returns at once if this page edits already.
+// RequestEdit asks the page that edits to save and hand over. It returns when this page edits and the listener has
+// received the last saved content. It returns at once if this page edits already.
 //
 // Pages that edit a document around or below this one are asked in the same way, all of them at once. This page takes
 // the lock when each of them has offered it.

@@ -15,7 +15,7 @@ const (
 	DefaultGrace    = 5 * time.Second
 )
 
-// These limits bound everything that the caller does not bound, so that nothing hangs.
+// These limits bound what the caller does not bound, so that nothing hangs.
 const (
 	callLimit        = 14 * time.Second      // one call, except RequestEdit, which waits for other pages
 	startLimit       = 9 * time.Second       // until it is known whether this page edits
@@ -63,8 +63,7 @@ type Config struct {
 	// receives its text. After three seconds ctx ends, and no answer means consent.
 	OnHandover func(ctx context.Context, from string) error
 
-	// Drafts, if set, stores the content that this page could not save, and contains the drafts that earlier pages have
-	// left.
+	// Drafts, if set, stores the content that this page could not save. It also contains the drafts of earlier pages.
 	Drafts Drafts
 	// Merge, if set, is called if a draft and the saved content have both changed since their base. The content that it
 	// returns is saved. nil or an error leaves the decision to the user: EventConflict. ctx ends after five seconds.
@@ -73,11 +72,11 @@ type Config struct {
 	// Again means that the page had a Saver before. Then the page is read-only if the lock refuses its options, for example because a lease
 	// around it has ended. Without Again, New fails.
 	Again bool
-	// Dirty means that the page already has text that is not saved.
+	// Dirty means that the page already has unsaved text.
 	Dirty bool
-	// Shown and Lineage, if set, describe the text that the page already shows: the generation on which it was typed,
-	// and the id of its drafts. With them a page continues after the program of its previous Saver has died: it does
-	// not load that generation a second time.
+	// Shown and Lineage, if set, describe the text that the page already shows. Shown is the generation on which it was
+	// typed, and Lineage the id of its drafts. With them a page continues after the program of its previous Saver has
+	// died: it does not load that generation a second time.
 	Shown, Lineage string
 
 	Disabled bool          // nothing is ever written

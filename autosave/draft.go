@@ -34,8 +34,8 @@ type Draft struct {
 	Cause              Cause
 }
 
-// ErrIncomplete says that the text of a page that is gone is not a draft yet. It will be one when it is stored: an
-// editor asks again before it edits.
+// ErrIncomplete says that a page is gone and its text is not a draft yet. The text becomes a draft when it is stored:
+// an editor asks again before it edits.
 var ErrIncomplete = errors.New("the text of a page that was closed is still being stored")
 
 // Drafts stores the drafts of one document in a place that outlives the page. Each page has its own Drafts over the
@@ -43,13 +43,13 @@ var ErrIncomplete = errors.New("the text of a page that was closed is still bein
 //
 // Implementations must satisfy the suite in autosave/autosavetest:
 //   - A draft is written by one page. It is listed when that page has sealed it or is gone.
-//   - A page that is killed at any step leaves the older or the newer snapshot, whole.
+//   - A page that is killed at any step leaves a whole snapshot, the older or the newer one.
 //   - A page that seals again under the same ID replaces its draft. A lower number never
 //     replaces a higher one.
 //   - Methods may be called from any goroutine.
 type Drafts interface {
 	// List returns the drafts of pages that are gone or have sealed their drafts, the newest first. The error matches
-	// ErrIncomplete while the text of a page that is gone is still being stored.
+	// ErrIncomplete while the text of such a page is still being stored.
 	List(ctx context.Context) ([]Draft, error)
 	// Read returns the text of a listed draft. The error matches ErrNotFound if there is no such draft.
 	Read(ctx context.Context, id string) ([]byte, error)
@@ -59,9 +59,8 @@ type Drafts interface {
 	// Discard is Remove for a user who does not want the text. The page that shows it may not know of that: for an hour, it makes no draft of
 	// the same text again.
 	Discard(ctx context.Context, id string, number int64) error
-	// Seal stores the text of this page that no commit contains, and lets other pages see it. It returns nil if
-	// everything is saved or discarded. The page may continue the same lineage; text typed after the call belongs to the
-	// next Seal.
+	// Seal stores the unsaved text of this page, and lets other pages see it. It returns nil if everything is saved or
+	// discarded. The page may continue the same lineage; text typed after the call belongs to the next Seal.
 	Seal(ctx context.Context, cause Cause) (*Draft, error)
 }
 

@@ -53,8 +53,8 @@ type State struct {
 	Phase       Phase
 	ReadOnly    bool      // this page may not edit
 	LastSuccess time.Time // zero: this page has saved nothing
-	// PendingBytes is the size of the content that is not durable: the size of the snapshot if one was taken, otherwise
-	// of the last one, at least 1. 0 means that everything is durable.
+	// PendingBytes is the size of the content that is not durable. It is the size of the snapshot if one was taken,
+	// otherwise that of the last one, and at least 1. 0 means that everything is durable.
 	PendingBytes int64
 	LastErr      error // of the last attempt; nil after a success
 	RetryCount   int   // failed attempts since the last success

@@ -9,12 +9,12 @@ import (
 // chunk is the maximum length of a folder name in bytes, without its mark. File systems allow 255.
 const chunk = 200
 
-// Folder returns the folder of a document, below the folder of its project and storage: "" for the project itself,
-// otherwise folders separated by slashes, the first of which is "documents". Different paths have different folders,
-// even on file systems that ignore case or change Unicode. No document's folder is a place where another document keeps
-// files.
+// Folder returns the folder of a document, below the folder of its project and storage. It is "" for the project
+// itself. Otherwise it consists of folders separated by slashes, and the first one is "documents". Different paths have
+// different folders, even on file systems that ignore case or change Unicode. No document's folder is a place where
+// another document keeps files.
 //
-// In a name, letters a to z, digits, "-" and "_" stay, "+" separates components, and every other byte is "~" and two hexadecimal digits.
+// In a name, the letters a to z, digits, "-" and "_" stay. "+" separates components. Every other byte is "~" and two hexadecimal digits.
 // A long name is split. Each part begins with "=", which no file or folder of a document does.
 func Folder(path []string) string {
 	if len(path) == 0 {

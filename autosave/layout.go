@@ -21,9 +21,9 @@ const (
 //	history/<made>-<token>        the content of one generation, unchanged, and its seal; empty before it is written
 //	index/<token>-<number>.json   the list of generations, the current one last
 //
-// The newest valid index is authoritative; a commit writes a new one. No file is written twice. An editor that was
-// frozen in the middle of a commit and wakes after its successor has written does no harm: its files carry its own,
-// lower token.
+// The newest valid index is authoritative; a commit writes a new one. No file is written twice. An editor may be frozen
+// in the middle of a commit, and wake after its successor has written. It does no harm: its files carry its own, lower
+// token.
 //
 // A takeover loses no acknowledged commit because of an order, as in Dekker's algorithm: Fence makes an index of its
 // own and then looks for others; a commit writes its index and then looks for others. At least one of the two sees the

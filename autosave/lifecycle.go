@@ -9,9 +9,9 @@ import (
 )
 
 // Suspend is for a page that enters the back/forward cache (pagehide with persisted) and may come back. It saves unsaved
-// changes, releases the lock and leaves the queue, so that nobody waits for a page that cannot run. It returns when that is
-// done, or with the cause when ctx ends; the lock is released in any case. Until Resume the page is read-only. The error is
-// that of saving. Text that was not saved is kept and offered again.
+// changes, releases the lock and leaves the queue: nobody waits for a page that cannot run. It returns when that is done,
+// or with the cause when ctx ends. The lock is released in any case. Until Resume the page is read-only. The error is the
+// error of saving. Text that was not saved is kept and offered again.
 func (s *Saver) Suspend(ctx context.Context) error {
 	err := s.depart(ctx, suspended)
 	if errors.Is(err, ErrDisposed) || errors.Is(err, ErrDisabled) {

@@ -20,8 +20,8 @@ type Channel interface {
 type MessageKind string
 
 // The kinds. A page that wants to edit posts EditRequest. Each page that edits the document, or one around or below it, answers EditAccepted at
-// once, and EditGranted when everything is saved: then the asking page may steal the lock. It answers EditRefused if it keeps the lock, and
-// EditBusy if another page has asked before. If it is closed or suspended during the handover, it posts EditLeft once it has released the
+// once. It answers EditGranted when everything is saved: then the asking page may steal the lock. It answers EditRefused if it keeps the lock,
+// and EditBusy if another page has asked before. If it is closed or suspended during the handover, it posts EditLeft once it has released the
 // lock. An asking page that receives the request of another page answers EditRival. An asking page that gives up posts EditCancelled. A page
 // that has become the editor posts Edits.
 const (

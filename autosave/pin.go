@@ -72,8 +72,8 @@ const maxName = 256
 // Pin gives a generation a name and keeps it: it is never removed to make room, and does not count towards either
 // limit. With an empty name it loses its pin. The id may be [Current]. Only the page that edits may pin.
 //
-// Errors match ErrReadOnly, ErrDisabled, ErrDisposed, ErrInvalidArgument if the name is longer than 256 characters, or
-// those of [Store]. If ctx has ended, its cause is returned, and the generation may be pinned or not.
+// Errors match ErrReadOnly, ErrDisabled, ErrDisposed, or those of [Store]. They match ErrInvalidArgument if the name is
+// longer than 256 characters. If ctx has ended, its cause is returned, and the generation may be pinned or not.
 func (s *Saver) Pin(ctx context.Context, id, name string) (Generation, error) {
 	if utf8.RuneCountInString(name) > maxName {
 		return Generation{}, &Error{Code: CodeInvalidArgument, Detail: "name must not be longer than 256 characters"}

@@ -24,7 +24,7 @@ const (
 // is durable. AsDiscard removes it at once, and fails with ErrNotFound if this page makes it the content at that moment,
 // or if it has more text than this page knew.
 //
-// A page that may not write can discard a draft, because that changes no saved content; the other two fail there with
+// A read-only page can discard a draft, because that changes no saved content. The other two decisions fail there with
 // ErrReadOnly. AsContent also fails with it if the page was read-only meanwhile. Other errors match ErrNotFound,
 // ErrInvalidArgument or are those of FlushNow.
 func (s *Saver) ResolveDraft(ctx context.Context, id string, as Resolution) error {

@@ -24,10 +24,10 @@ type Saver struct {
 	disposeErr error         // read after disposed is closed
 }
 
-// New starts AutoSave. It returns once it is known whether this page edits and, if so, the listener was given the last
-// saved content. The lock has five seconds for its answer, and so has the listener for returning. After nine seconds
-// New returns in any case: until the store and the lock answer, the page is read-only. A page that may not edit is no
-// error. Errors match ErrInvalidArgument and lock.ErrInvalidArgument, or are the cause of ctx.
+// New starts AutoSave. It returns once it is known whether this page edits. If it does, the listener has received the
+// last saved content by then. The lock has five seconds for its answer, and the listener has five seconds to return.
+// After nine seconds New returns in any case: until the store and the lock answer, the page is read-only. A page that
+// may not edit is no error. Errors match ErrInvalidArgument and lock.ErrInvalidArgument, or are the cause of ctx.
 func New(ctx context.Context, c Config) (*Saver, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
@@ -151,8 +151,8 @@ func (s *Saver) Drafts(ctx context.Context) ([]Draft, error) { return s.waitingD
 // If nothing has changed it returns the last generation; if nothing was ever saved it writes the first one.
 //
 // Errors match ErrReadOnly (with the reason as its cause), ErrDisabled, ErrDisposed, ErrSnapshotFailed or those of
-// [Store]; after the last two kinds the change stays, and AutoSave tries again. If ctx has ended, its cause is
-// returned, and after fourteen seconds ErrWriteFailed; saving continues.
+// [Store]. After the last two kinds the change stays, and AutoSave tries again. If ctx has ended, its cause is
+// returned. After fourteen seconds the error is ErrWriteFailed. Saving continues in both cases.
 func (s *Saver) FlushNow(ctx context.Context) (Generation, error) {
 	ctx, stop := bounded(ctx)
 	defer stop()

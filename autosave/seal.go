@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// The seal ends the file of a generation: first a note, which the index contains too, then, in a fixed length, the
-// lengths of the note and the content and the SHA-256 of the content. A whole file can thus be distinguished from a
-// torn one without an index, and an index can be rebuilt from the files.
+// The seal ends the file of a generation. It begins with a note, which the index contains too. A part of fixed length
+// follows: the lengths of the note and of the content, and the SHA-256 of the content. The seal distinguishes a whole
+// file from a torn one without an index, and an index can be rebuilt from the files.
 const (
 	sealHead    = "\nholdfast "
 	noteDigits  = 6

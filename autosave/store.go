@@ -12,13 +12,12 @@ import (
 // Implementations must satisfy the suite in autosave/autosavetest:
 //   - A commit is seen whole or not at all. After a kill or a failure at any step, the last committed content reads
 //     back whole.
-//   - Once Fence or Commit has succeeded under a token, no commit under a lower one succeeds: it fails with an error
-//     that matches ErrStaleToken, decided inside the commit. Every later Fence and List sees a commit that has
-//     succeeded.
-//   - A commit fails with ErrQuota if there is no space, with ErrEvicted if the storage was emptied meanwhile (the next
-//     commit begins again), and otherwise with an error that matches ErrWriteFailed. No failure costs a generation.
-//   - Read verifies the checksum. It fails with ErrCorrupted, which names the generation, and the others stay readable;
-//     it fails with ErrNotFound if there is no such generation.
+//   - Once Fence or Commit has succeeded under a token, no commit under a lower one succeeds. The commit itself decides
+//     that, and its error matches ErrStaleToken. Every later Fence and List sees a commit that has succeeded.
+//   - A commit fails with ErrQuota if there is no space. It fails with ErrEvicted if the storage was emptied meanwhile;
+//     the next commit begins again. Other errors match ErrWriteFailed. No failure costs a generation.
+//   - Read verifies the checksum. If it is wrong, Read fails with ErrCorrupted, which names the generation, and the
+//     others stay readable. Read fails with ErrNotFound if there is no such generation.
 //   - Its methods may be called from any goroutine, by any number of pages. Tokens are positive, and no two editors
 //     have the same token.
 type Store interface {
@@ -128,8 +127,7 @@ func (c *Commit) progress(p Phase) {
 // crypto/sha256 would enlarge the Wasm.
 type Digest func(ctx context.Context, content []byte) (string, error)
 
-// Files is the small part of a file system that [Layout] uses: flat folders, and files that are written once and never
-// changed.
+// Files is the small part of a file system that [Layout] uses: flat folders, and files written once and never changed.
 //
 // Implementations must satisfy:
 //   - Write returns when the file would survive a crash. It is never called for a name that was written before. A file
@@ -150,8 +148,8 @@ type Files interface {
 	// speed: the storage is in another thread, and the files can be opened while the content is taken. If it fails with
 	// an error that matches ErrNotBegun, the index is empty or absent, and stays so.
 	Save(ctx context.Context, s Saving) (names []string, err error)
-	// Preopen announces the files of the next Save, if it comes soon, so that they can be made, empty, and opened in
-	// advance. It does not wait for them.
+	// Preopen announces the files of the next Save, if it comes soon. They can then be made in advance, empty, and opened.
+	// Preopen does not wait for them.
 	Preopen(name, index string)
 }
 

@@ -44,12 +44,11 @@ const (
 	ReasonRuntimeCrashed ReadonlyReason = "runtime-crashed"
 )
 
-// Event is one event. Type, At, OwnerID and Resource are always set, and LeaseID whenever the event is about a lease.
-// The other fields belong to the types named beside them.
+// Event is one event. Type, At, OwnerID and Resource are always set. LeaseID is set if the event is about a lease. The
+// other fields belong to the types named beside them.
 //
-// For a Web Lock that is granted after waiting once, kept for two heartbeats and
-// released, the order is: attempt, error, waiting, attempt, acquired,
-// renew-scheduled, renewed, renew-scheduled, renewed, renew-scheduled,
+// Example: a Web Lock is granted after one wait, kept for two heartbeats, and released. The order of the events is:
+// attempt, error, waiting, attempt, acquired, renew-scheduled, renewed, renew-scheduled, renewed, renew-scheduled,
 // release-requested, released.
 type Event struct {
 	_        [0]func() // disallow ==, whose code would be in the Wasm

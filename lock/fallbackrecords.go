@@ -34,10 +34,10 @@ func (n nearClock) Claim(ctx context.Context, r Record, stolen bool) (int64, err
 	return token, err
 }
 
-// WithFallback returns Records for leases whose lock does not depend on them. They use best, and fallback for a lease whose
-// Claim fails there, except with ErrDenied alone, or takes longer than three seconds or half its TTL. Such a lease has no record. warn, unless nil,
-// is then called with the reason; it must not block. Tokens rise from lease to lease, whichever of the two they come
-// from: those of best are not far ahead of the clock, and those of fallback begin behind them.
+// WithFallback returns Records for leases whose lock does not depend on them. They use best. They use fallback for a lease whose Claim fails in
+// best, or takes longer than three seconds or half its TTL. A failure with ErrDenied alone is returned instead. A lease of fallback has no
+// record. warn, unless nil, is called with the reason for it, and must not block. Tokens rise from lease to lease, whichever of the two they
+// come from: those of best are not far ahead of the clock, and those of fallback begin behind them.
 func WithFallback(best Records, fallback *WallTokens, warn func(error)) Records {
 	return &fallbackRecords{best: NearClock(best, fallback), fallback: fallback, warn: warn, leases: make(map[string]bool)}
 }

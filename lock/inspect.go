@@ -37,8 +37,8 @@ const (
 	WhoIsInTheWay MessageKind = "who-is-in-the-way"
 )
 
-// Holder is an owner that holds. For an owner that does not answer, only Resource, Mode and Strategy are known, and
-// OwnerID is the Locker's name for it.
+// Holder is an owner that holds a lease. For an owner that does not answer, only Resource, Mode and Strategy are known.
+// OwnerID is then the Locker's name for it.
 type Holder struct {
 	Resource  string
 	Mode      Mode

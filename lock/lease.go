@@ -43,8 +43,8 @@ type Lease struct {
 	held *heldLease
 }
 
-// Excludes returns the first place that the lease locks exclusively, as [Name] spells it without the project. It is a
-// place that was asked for, or an ancestor of it if the lease was stolen from a holder of that ancestor. It is "" for
+// Excludes returns the first place that the lease locks exclusively, as [Name] spells it without the project. It is one
+// of the requested places. If the lease was stolen from the holder of an ancestor, it is that ancestor. It is "" for
 // the zero Lease.
 func (l Lease) Excludes() string {
 	if l.held == nil {

@@ -25,14 +25,14 @@ type Request struct {
 	IfAvailable bool
 	// Steal takes the names from their holders, ahead of all waiters. It needs Exclusive and excludes IfAvailable.
 	Steal bool
-	// From, if not nil, are the only clients from which Steal may take the names, as [Snapshot] names them. If another client holds one,
-	// the request is denied. A Locker that cannot compare and steal in one step ignores it.
+	// From, if not nil, contains the only clients from which Steal may take the names. [Snapshot] names them. If another client holds
+	// one, the request is denied. A Locker that cannot compare and steal in one step ignores it.
 	From []string
-	// Asked, if not zero, is when the request was made, as a Unix time in microseconds. It is a hint for a Locker that
+	// Asked, if not zero, is the time of the request, as a Unix time in microseconds. It is a hint for a Locker that
 	// receives some requests later than others. A request never gets a worse place for it than by its arrival.
 	Asked int64
-	// OnLocal, if set, is called by a Locker that also asks other machines, once it holds the names on this machine and
-	// waits for the rest.
+	// OnLocal, if set, is called by a Locker over several machines. The Locker holds the names on this machine then,
+	// and waits for the rest.
 	OnLocal func()
 }
 
@@ -40,16 +40,13 @@ type Request struct {
 // (https://w3c.github.io/web-locks/): no TTL, no files, first come first served.
 //
 // Implementations must satisfy the suite in lock/locktest:
-//   - Request returns a Grant once every name is granted. With IfAvailable, it
-//     fails with an error that matches ErrDenied if a name is not free
-//     (ErrFallbackConflict if the record of another owner shows that). If ctx
-//     ends first, it fails with context.Cause(ctx). If the mechanism is missing
-//     or refuses to work, the error matches ErrWebLockUnsupported or
-//     ErrUnsupported, and for a name that cannot be locked ErrInvalidArgument.
-//   - A request whose ctx has ended is in no queue, and a grant that came at the
-//     same moment is given back.
-//   - Requests of one name are granted in the order of arrival; a shared request
-//     does not overtake an exclusive one that waits ahead of it.
+//   - Request returns a Grant once every name is granted. With IfAvailable, the error matches ErrDenied if a name is
+//     not free. It also matches ErrFallbackConflict if the record of another owner shows that. If ctx ends first, the error
+//     is context.Cause(ctx). If the mechanism is missing or refuses to work, the error matches ErrWebLockUnsupported or
+//     ErrUnsupported. For a name that cannot be locked, it matches ErrInvalidArgument.
+//   - A request whose ctx has ended is in no queue. A grant that comes at the same moment is given back.
+//   - Requests of one name are granted in the order of arrival. A shared request does not overtake an exclusive one
+//     ahead of it.
 type Locker interface {
 	Request(ctx context.Context, r Request) (Grant, error)
 	// Query returns the holders and the waiters, as they were at one moment in the past.

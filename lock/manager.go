@@ -21,13 +21,13 @@ type Backend struct {
 	Key     string
 	Locker  Locker
 	Records Records // nil: WallTokens
-	// Local, if set, is the backend of this machine whose lock the Locker takes before another one, under the same
-	// lease. It shows whether a holder on this machine is frozen.
+	// Local, if set, is a backend of this machine. The Locker takes its lock first, and then another one under the same
+	// lease. Local shows whether a holder on this machine is frozen.
 	Local *Backend
 	// KeepsFrozen is set if the Locker lets a frozen holder keep the lock forever, as the browser does, so that a waiter
 	// has to steal it. It is always so for the strategy WebLock.
 	KeepsFrozen bool
-	// Remote, if set, locks places of the project and shared leases, for which the Locker is then not asked.
+	// Remote, if set, locks places of the project and shared leases. The Locker is not asked for them then.
 	Remote RemoteLocker
 }
 
@@ -111,8 +111,8 @@ func NewManager(c Config) (*Manager, error) {
 // OwnerID returns the id under which this manager holds and waits.
 func (m *Manager) OwnerID() string { return m.config.OwnerID }
 
-// Subscribe calls listener for every event from now on, in order, on a goroutine of its own, until unsubscribe is
-// called.
+// Subscribe calls listener for every event from now on, until unsubscribe is called. The calls come in order, on a
+// goroutine of their own.
 func (m *Manager) Subscribe(listener func(Event)) (unsubscribe func()) {
 	return m.events.subscribe(one(listener), 1)
 }
@@ -137,11 +137,17 @@ func (m *Manager) AcquireResources(ctx context.Context, account AccountPath, ids
 // acquisition.
 //
 // While another owner holds the lock, the caller keeps its place in the Locker's queue and is granted the lease as soon
-// as its turn comes. The delays between lock:attempt events say how long it goes on waiting, not how often it looks.
+// as its turn comes. The delays between lock:attempt events say how long the caller goes on waiting, not how often it
+// looks.
 //
-// Errors match ErrInvalidArgument (nothing has happened), ErrDenied (IfAvailable), ErrTimeout (time or retries spent),
-// ErrAborted (ctx ended, manager closed), ErrUnsupported or ErrWebLockUnsupported (no backend works here), ErrReentrant
-// (a lease around it, see [Within], holds it already), ErrDeadlock (it was part of a cycle of waiters).
+// Errors match one of these:
+//   - ErrInvalidArgument: nothing has happened.
+//   - ErrDenied: with IfAvailable, the lock is not free.
+//   - ErrTimeout: the time or the retries are spent.
+//   - ErrAborted: ctx has ended, or the manager is closed.
+//   - ErrUnsupported, ErrWebLockUnsupported: no backend works here.
+//   - ErrReentrant: an enclosing lease holds the lock already, see [Within].
+//   - ErrDeadlock: the acquisition was part of a cycle of waiters.
 func (m *Manager) Acquire(ctx context.Context, opts AcquireOptions) (Lease, error) {
 	opts.setDefaults()
 	if err := opts.check(m.config.Backends); err != nil {

@@ -22,11 +22,11 @@ const answerLimit = 5 * time.Second
 
 // AcquireOptions configure how a lease is acquired and kept. The zero value is the default.
 type AcquireOptions struct {
-	// LeaseID is the id that the lease will have, for callers that need it from the first event on. It must be unique.
-	// Default: a new UUID.
+	// LeaseID is the id of the lease, for callers that need it from the first event on. It must be unique. Default: a
+	// new UUID.
 	LeaseID string
-	// Path is the place in the project's tree to lock: its ancestors, the project itself included, are locked shared,
-	// and the place is locked in the mode. The empty path is the project.
+	// Path is the place in the project's tree to lock. The place is locked in the mode. Its ancestors, the project
+	// itself included, are locked shared. The empty path is the project.
 	Path []string
 	// Paths are several places instead of one, all or nothing, taken in one global order.
 	Paths [][]string

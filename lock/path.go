@@ -43,10 +43,10 @@ func (p AccountPath) Resources(ids ...string) [][]string {
 
 func child(path []string, id string) []string { return append(slices.Clone(path), id) }
 
-// Name returns the name of a place for a Locker: the project's name for the empty path, otherwise the project's name,
-// two slashes, and the components with a slash between them. In a component, "%", "/" and control characters are
-// escaped as in a URL, so that different paths never share a name, and the name of an ancestor is a prefix of the names
-// below it.
+// Name returns the name of a place for a Locker. For the empty path, it is the project's name. Otherwise it is the
+// project's name, two slashes, and the components with a slash between them. In a component, "%", "/" and control
+// characters are escaped as in a URL. So different paths never share a name, and the name of an ancestor is a prefix of
+// the names below it.
 func Name(project string, path []string) string {
 	var b strings.Builder
 	b.WriteString(project)

@@ -27,13 +27,12 @@ type Record struct {
 //
 // Each call is atomic with respect to every other one on the same resource.
 type Records interface {
-	// Claim writes r under a token greater than the token of every earlier record of the resource, and greater than r.Token, and returns
-	// the token. That includes a record of the same lease that an earlier attempt left. stolen says that the previous holder may still
-	// believe in its lease. Claim fails with an error that matches ErrDenied if another client holds the resource by its record, and the
-	// Locker did not know that client.
+	// Claim writes r under a new token, and returns the token. It is greater than r.Token and than the token of every earlier record of
+	// the resource, also of the same lease, from an earlier attempt. stolen says that the previous holder may still believe in its
+	// lease. The error matches ErrDenied if another client, which the Locker did not know, holds the resource by its record.
 	Claim(ctx context.Context, r Record, stolen bool) (token int64, err error)
-	// Renew writes r again. It fails with an error that matches ErrLost if the present record carries another lease's
-	// id, or there is no record: a renewal that was overtaken by its Remove must not bring the record back.
+	// Renew writes r again. The error matches ErrLost if the present record carries another lease's id, or if there is
+	// no record: a renewal must not bring the record back that a Remove has just removed.
 	Renew(ctx context.Context, r Record) error
 	// Read returns the present record of the resource; ok is false if there is none.
 	Read(ctx context.Context, resource string) (r Record, ok bool, err error)

@@ -6,9 +6,9 @@ import "context"
 type RemoteLocker interface {
 	// Local returns the Locker of this machine, for names below the resource of the backend.
 	Local() Locker
-	// Lock locks a place that local already locks on this machine, so that no other client of this machine blocks it.
-	// It returns the errors of [Locker].Request, and ErrDeadlock. If local is lost, Lock returns, because waiting is
-	// useless then. The caller keeps local.
+	// Lock locks a place between machines. local already locks it on this machine, so no other client of this machine
+	// blocks it. It returns the errors of [Locker].Request, and ErrDeadlock. If local is lost, Lock returns, because
+	// waiting is useless then. The caller keeps local.
 	Lock(ctx context.Context, p *Place, local Grant, ifAvailable bool) (RemoteGrant, error)
 }
 

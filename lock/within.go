@@ -11,9 +11,9 @@ type enclosing struct{ *Manager }
 var errEnclosingEnded = errors.New("the lease that encloses it has ended")
 
 // Within returns a context in which acquisitions of the lease's manager are nested in the lease. The names that the
-// lease and the leases around it hold count as granted, a request for a name that they hold and that is needed
-// exclusively fails with ErrReentrant, and a cycle of waiters is found exactly. The caller keeps the lease while it
-// waits. A nested lease ends with the one around it at the latest.
+// lease and the leases around it hold count as granted. A request that needs such a name exclusively fails with
+// ErrReentrant. A cycle of waiters is found exactly. The caller keeps the lease while it waits. A nested lease ends
+// with the one around it at the latest.
 //
 // The context that [Manager.With] passes is of this kind.
 func Within(ctx context.Context, lease Lease) context.Context {

@@ -18,8 +18,8 @@ const maxContent = 8 << 20
 var _ autosave.RemoteStore = (*Contents)(nil)
 
 // Contents is the [autosave.Store] of a [Document]. The server has the current content. It refuses a content whose
-// token is not the token of the lock, or that arrives after a later save. This machine keeps former generations. If
-// it cannot, the page still edits and saves.
+// token is not the token of the lock. It also refuses a content that arrives after a later save. This machine keeps
+// former generations. If it cannot keep them, the page still edits and saves.
 type Contents struct {
 	document *Document
 	path     string // of the content

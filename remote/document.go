@@ -26,8 +26,8 @@ type Config struct {
 	Local lock.Backend
 }
 
-// Document is the lock of one document, on this machine and on a server: as a whole it admits one
-// exclusive lease at a time. Its places are locked by [Document.Lock].
+// Document is the lock of one document, on this machine and on a server. As a whole, it admits one exclusive lease at a
+// time. Its places are locked by [Document.Lock].
 type Document struct {
 	*client
 	c    Config
@@ -73,9 +73,9 @@ func (d *Document) Folder() string {
 // maxFolder is the maximum length of a folder's name in characters: file systems allow 255 bytes.
 const maxFolder = 200
 
-// DocumentID returns the id of the document of a project: the project's name, in which every byte that an id cannot contain,
-// and "~", is written as "~" and two hexadecimal digits. Different names have different ids. It fails for a name whose
-// id would be longer than 128.
+// DocumentID returns the id of the document of a project. It is the project's name, in which "~" and every byte that an id
+// cannot contain are written as "~" and two hexadecimal digits. Different names have different ids. It fails for a name
+// whose id would be longer than 128.
 func DocumentID(project string) (string, error) {
 	id := document.Escape(project)
 	if len(id) == 0 || len(id) > document.MaxID {

@@ -125,7 +125,7 @@ func refused(op lock.Operation, r Reply) *lock.Error {
 	return e
 }
 
-// notAllowed reports an answer that says that the server does not know the user, or that the user may not do this.
+// notAllowed reports whether the server does not know the user, or does not permit the request.
 func notAllowed(r Reply) bool {
 	return r.Status == statusUnauthorized || r.Status == statusForbidden && r.Error == "not_allowed"
 }

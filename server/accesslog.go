@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/server/traces"
 )
 
-// logged logs each request at its end, with an id that the response has too, and with that of its trace. It leaves the query out, because queries may
-// hold secrets.
+// logged logs each request at its end, with an id that the response has too, and with the id of its trace. It leaves the query out, because
+// queries may hold secrets.
 func logged(log *slog.Logger, address func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun, counted := time.Now(), &countedWriter{ResponseWriter: w}

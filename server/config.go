@@ -46,7 +46,8 @@ type Config struct {
 	UserHeader, GroupsHeader string
 	// APIKeys is a file of API keys, see [users.ParseKeys].
 	APIKeys string
-	// Policy is a file of rules, see package policy. Empty allows everybody, or with users those who have signed in, to read, lock and write.
+	// Policy is a file of rules, see package policy. Empty allows everybody to read, lock and write. With users, it allows that to those who
+	// have signed in.
 	Policy string
 	// OIDCIssuer is the URL of an OpenID Connect provider whose tokens for OIDCAudience name users; OIDCName and OIDCGroups are the claims
 	// with the name and the groups.
@@ -66,8 +67,8 @@ type Config struct {
 	// InstanceTTL is the time for which the waiters of a server that died keep their positions in the queue.
 	InstanceTTL time.Duration
 
-	// The times of rooms: the time for which a closed socket keeps its place, the time after which an idle room is closed, the pause between two
-	// searches for these, the pause between two signs of life of an instance, and the time after which an instance counts as dead.
+	// The times of rooms. A closed socket keeps its place for RoomGrace. A room is closed after it was idle for RoomIdle. RoomScan is the pause
+	// between two searches for both. An instance gives a sign of life every RoomHeartbeat, and counts as dead after RoomDead without one.
 	RoomGrace, RoomIdle, RoomScan, RoomHeartbeat, RoomDead time.Duration
 
 	// Hosts are the names that clients may call this server by, besides those of loopback addresses; "*" is any.
@@ -75,13 +76,13 @@ type Config struct {
 	// TrustedProxies are addresses and ranges whose X-Forwarded-For is believed.
 	TrustedProxies []string
 
-	// Rate and Burst bound the requests of one session, NewRate and NewBurst the sessions of one address that the server has
-	// not seen lately, AddressRate and AddressBurst all requests of one address. A rate of 0 is no bound.
+	// Rate and Burst bound the requests of one session. NewRate and NewBurst bound the sessions of one address that the
+	// server has not seen lately. AddressRate and AddressBurst bound all requests of one address. A rate of 0 is no bound.
 	// UserRate and UserBurst bound the requests of one user who has signed in.
 	Rate, NewRate, AddressRate, UserRate     float64
 	Burst, NewBurst, AddressBurst, UserBurst int
-	// MaxLocks, MaxWaiting and MaxTickets limit the locks, waiting requests and tickets of one session, and MaxDocuments the existing
-	// documents that it has created. MaxSockets limits the sockets of one address. 0 is no limit.
+	// MaxLocks, MaxWaiting and MaxTickets limit the locks, waiting requests and tickets of one session. MaxDocuments limits the
+	// existing documents that it has created. MaxSockets limits the sockets of one address. 0 is no limit.
 	MaxLocks, MaxWaiting, MaxTickets, MaxDocuments, MaxSockets int
 	// LockAll lets anybody lock all documents at once.
 	LockAll bool

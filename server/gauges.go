@@ -60,8 +60,8 @@ func figures(own *prometheus.Registry, store *kv.Store) prometheus.Gatherer {
 	return prometheus.Gatherers{own, prometheus.GathererFunc(etcdFigures)}
 }
 
-// etcdFigures returns the metrics of the etcd in this process, which has no other registry than that of the process. That
-// registry also has metrics that the server's own has, and those of libraries. etcd says of its etcd_debugging_ metrics that they may change at any time.
+// etcdFigures returns the metrics of the etcd in this process, which has no other registry than that of the process. That registry also has the
+// metrics of libraries, and some that the server's own registry has. According to etcd, its etcd_debugging_ metrics may change at any time.
 func etcdFigures() ([]*dto.MetricFamily, error) {
 	all, err := prometheus.DefaultGatherer.Gather()
 	return slices.DeleteFunc(all, func(f *dto.MetricFamily) bool {

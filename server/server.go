@@ -1,5 +1,5 @@
 // Package server puts the parts of the service together: the store (kv), the lock table (locks) with its sweeper, the
-// contents, the events, the rooms, and the HTTP interfaces over them.
+// contents, the events and the rooms. Over them are the HTTP interfaces.
 package server
 
 import (
