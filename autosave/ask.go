@@ -158,7 +158,7 @@ func (r *asker) repeat() {
 }
 
 // askAgain asks once more, and gives the editor with that lease time to answer. It ends the request if this page has asked too often, even with
-// force: force takes nothing from an editor that was not asked, or that answers.
+// force. Force takes nothing from an editor that was not asked, and nothing from an editor that answers.
 func (r *asker) askAgain(lease string, pause time.Duration) (done bool, err error) {
 	if r.count == maxAsks {
 		return true, &Error{Code: CodeHandoverNoAnswer, Detail: "several pages became the editor one after the other, or answered too late; ask again"}
@@ -280,8 +280,8 @@ func (r *asker) takeOffered(ctx context.Context) (done bool, err error) {
 	return r.steal(ctx)
 }
 
-// stillOffers reports whether the offer that has just arrived is still valid. The page that made it may be closed by now, and another page that
-// was not asked may edit. stillOffers looks who edits: the offer is valid unless an editor was not asked, or another answer has arrived. An
+// stillOffers reports whether the offer that has just arrived is still valid. The page that made it may be closed by now, and another page may
+// edit. stillOffers finds out which pages edit. The offer is not valid if one of them was not asked, or if another answer has arrived. An
 // editor that was asked is no obstacle: its lock and the offered one exclude each other, so it edited before the page that offers the lock now.
 // The look is short, unless nobody edits or the editor is slow to name its lease.
 func (r *asker) stillOffers(ctx context.Context) bool {

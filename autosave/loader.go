@@ -129,9 +129,9 @@ func (l *loader) foreign(all []Generation, dirty bool) bool {
 	return !dirty || l.lineage == "" || g.Draft != l.lineage
 }
 
-// decided reports whether a user has decided about the unsaved text of this page while the page slept and received no message about that. The
-// text was discarded, or is kept in the history. decided applies only to a page that begins again with the text that it shows (Config.Shown),
-// and only while the content is the one on which that text was typed.
+// decided reports whether a user has decided about the unsaved text of this page while the page slept and received no message. The text was
+// discarded, or is kept in the history. decided applies only to a page that begins again with its text (Config.Shown). The content must still
+// be the one on which the text was typed.
 func (l *loader) decided(ctx context.Context, all []Generation) bool {
 	g, saved := current(all)
 	if !saved || l.Drafts == nil || l.known == nil || l.known.ID != l.Shown || l.lineage != l.Lineage || !g.isBase(l.known.ID) {

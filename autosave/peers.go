@@ -70,7 +70,7 @@ func (p *peers) named(h lock.Holder) {
 }
 
 // rival records that another page asks at the same time, and informs that page about this one. If this page asks an editor on another machine,
-// it turns the other page away: only the page that holds the lock of this browser can ask there, and force must not take that lock from it.
+// it turns the other page away. Only the page that holds the lock of this browser can ask there, and force must not take this lock from it.
 func (p *peers) rival(m Message) {
 	switch a := p.asking; {
 	case a == nil:

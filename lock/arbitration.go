@@ -23,9 +23,9 @@ type granted struct {
 	records Records // of the lease; nil: there is no record
 }
 
-// RequestPlaces requests the places of the project that opts names by Path, Paths, Mode and Slots, with IfAvailable or
-// Steal: the locks below a lease, without the lease. Inspect does not show its holders and waiters, and deadlocks are
-// not found. It returns the errors of [Locker].Request, and ErrInvalidArgument.
+// RequestPlaces requests the locks below a lease, without the lease. opts names the places of the project by Path,
+// Paths, Mode and Slots. IfAvailable and Steal apply too. Inspect does not show its holders and waiters, and deadlocks
+// are not found. It returns the errors of [Locker].Request, and ErrInvalidArgument.
 func RequestPlaces(ctx context.Context, b Backend, opts AcquireOptions) (Grant, error) {
 	opts.setDefaults()
 	if err := opts.check([]Backend{b}); err != nil {

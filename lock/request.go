@@ -56,7 +56,7 @@ func (m *Manager) giveBack(g Grant) {
 	_ = boundedErr(context.Background(), answerLimit, g.Release)
 }
 
-// tidy runs f to its end on a goroutine of the manager and waits for it as long as ctx lasts, so that a mechanism that
+// tidy runs f to its end on a goroutine of the manager, and waits for it as long as ctx lasts. So a mechanism that
 // hangs during the cleanup blocks nobody.
 func (m *Manager) tidy(ctx context.Context, f func()) {
 	done := make(chan struct{})

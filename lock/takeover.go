@@ -76,10 +76,10 @@ func (r Record) validity() time.Duration {
 	return DefaultTTL
 }
 
-// watch looks at the holder's record while an exclusive acquisition waits. It sends a frozen holder to its channel: a
-// holder that does not answer, and whose record has expired or could not be read for that long. A record cannot be read
-// while a process is suspended during a step over the file, which it keeps open. An expired or missing record alone
-// proves nothing, because the Locker knows which clients are gone.
+// watch looks at the holder's record while an exclusive acquisition waits. It sends a frozen holder to its channel. A
+// holder is frozen if it does not answer, and its record has expired or could not be read for that long. A record
+// cannot be read while a process is suspended during a step over the file, which it keeps open. An expired or missing
+// record alone proves nothing, because the Locker knows which clients are gone.
 func (a *acquisition) watch(ctx context.Context, t *target) <-chan suspect {
 	frozen := make(chan suspect)
 	if l := t.backend.beneath(); !t.whole || t.mode != Exclusive || !l.keepsFrozen() || l.Records == nil || a.m.config.Channel == nil {
@@ -147,8 +147,8 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 	return left <= 0, max(0, min(left, lookAgain))
 }
 
-// unrecorded reports whether a client that has no record, because it waits for a server or has a place of the project, is frozen: it has not
-// answered for as long as its record would be valid, or for the TTL of the lease that it has named.
+// unrecorded reports whether a client without a record is frozen. It has no record because it waits for a server or has a place of the
+// project. It is frozen if it has not answered for as long as its record would be valid, or for the TTL of the lease that it has named.
 func (a *acquisition) unrecorded(ctx context.Context, s *suspect, now Instant) (frozen bool, again time.Duration) {
 	if ttl, ok := a.m.answers(ctx); ok {
 		s.silent, s.ttl = false, max(s.ttl, ttl)
@@ -183,9 +183,9 @@ func (s *suspect) patience() time.Duration {
 	return s.record.validity() + expiryGrace
 }
 
-// takeOver steals the lock from a frozen holder. Of several waiters that found it frozen, one steals, and only while
-// that holder still has the lock: the others would steal from the first. ok reports whether the request was answered;
-// otherwise the waiting goes on.
+// takeOver steals the lock from a frozen holder. Of several waiters that found it frozen, only one steals: the others
+// would steal from the first. It steals only while the holder still has the lock. ok reports whether the request was
+// answered; otherwise the waiting goes on.
 func (a *acquisition) takeOver(ctx context.Context, t *target, queued *pendingRequest, frozen suspect) (grant *granted, err error, ok bool) {
 	guardLock, answered := a.guard(ctx, t, queued)
 	switch {

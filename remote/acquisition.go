@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// acquisition is one acquisition on the server. Each of its requests names it, so that a request that the network
-// delays, repeats or loses affects no other acquisition.
+// acquisition is one acquisition on the server. Each of its requests names it. So a request that the network delays,
+// repeats or loses affects no other acquisition.
 type acquisition struct {
 	ticket string
 	// replace are the tokens of leases that a tab of this browser left behind on the server.
@@ -138,8 +138,8 @@ func (l *client) endLater(ticket string, limit time.Duration) {
 	l.unconfirmed.until[ticket] = time.Now().Add(limit)
 }
 
-// confirmEnds informs a server that answers again about the acquisitions that have ended meanwhile, of all at the same time: the
-// server may be slow, and what it has just granted must not expire meanwhile.
+// confirmEnds informs a server that answers again about the acquisitions that have ended meanwhile. It does so for all of them
+// at the same time: the server may be slow, and what it has just granted must not expire.
 func (l *client) confirmEnds(ctx context.Context) {
 	l.unconfirmed.mu.Lock()
 	open := l.unconfirmed.until

@@ -260,8 +260,8 @@ func (l *client) giveBack(ctx context.Context, c claim) error {
 	return err
 }
 
-// end releases the claim of a term whose lock of this machine is local. If that lock was stolen, the stealer takes the claim over on the
-// server, before the waiters of other machines, unless it has given up: so the release comes later, for the claim alone.
+// end releases the claim of a term whose lock of this machine is local. If that lock was stolen, the release comes later, for the claim
+// alone: on the server the stealer takes the claim over, before the waiters of other machines, unless it has given up.
 func (l *client) end(ctx context.Context, t *term, local lock.Grant) error {
 	switch {
 	case wait.Closed(t.passed):

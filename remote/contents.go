@@ -195,8 +195,8 @@ func (c *Contents) generation(ctx context.Context, now content) (autosave.Genera
 
 // known describes the server's content under the id that this machine has for it, if both have the same bytes, and
 // returns the former generations too. If the newest generation here is another one, an editor that has just begun keeps
-// a copy of the content, to show it while the server does not answer, and as the base of what the user types. token is
-// that editor's, or 0.
+// a copy of the content. The copy is shown while the server does not answer, and it is the base of what the user types.
+// token is the token of that editor, or 0.
 func (c *Contents) known(ctx context.Context, now content, token int64) (autosave.Generation, []autosave.Generation, error) {
 	g, err := c.generation(ctx, now)
 	former := c.history.list(ctx)
