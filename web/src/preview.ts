@@ -39,7 +39,7 @@ export async function preview(handle: Handle, ready: Promise<void>, { root, serv
   handle.folder ??= folder; // the text of an AutoSave that has ended meanwhile is kept there
   if (ended.aborted || !(loads() || handle.hears("autosave:preview"))) return undefined;
   let failed = false; // the AutoSave cannot begin
-  let shown = false; // the content was read; the page has it if it listens to autosave:preview
+  let shown = false; // the content was read; a page that listens to autosave:preview received it
   ready.catch(() => { failed = true; });
   const done = (): unknown => failed || !loads() || ended.aborted || handle.typed;
 
