@@ -12,8 +12,9 @@ const (
 	// the next commit, because one commit for ten costs little more than a commit for one. A heartbeat that arrives
 	// after the pause does not wait.
 	beatPause = 60 * time.Millisecond
-	// beatBatch is the maximum number of heartbeats per commit.
-	beatBatch = 100
+	// beatBatch is the maximum number of heartbeats per commit. beatBytes is the size of the keys of a commit, in bytes, above which it gets no
+	// further ones: a key may have 6 KB and comes five times, and the store refuses a commit that is too large.
+	beatBatch, beatBytes = 100, 64 << 10
 )
 
 // heartbeat is an extension that has not reached the store yet.
@@ -64,14 +65,14 @@ func (t *Table) commitBeats(ctx context.Context) {
 	}
 }
 
-// gather adds the heartbeats that arrive until a moment.
+// gather adds the heartbeats that arrive until a moment, unless the batch is full.
 func (t *Table) gather(ctx context.Context, batch []heartbeat, until time.Time) []heartbeat {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
-	for len(batch) < beatBatch {
+	for size := len(batch[0].key); len(batch) < beatBatch && size < beatBytes; {
 		select {
 		case h := <-t.heartbeats:
-			batch = append(batch, h)
+			batch, size = append(batch, h), size+len(h.key)
 		case <-timer.C:
 			return batch
 		case <-ctx.Done():

@@ -1,6 +1,8 @@
 package locks
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,5 +104,37 @@ func TestAHeartbeatAfterAnUnseenOne(t *testing.T) {
 		require.True(t, ok)
 		assert.Equal(t, lease.ExpiresAt.Add(time.Second).UnixMilli(), stored.UnixMilli(), "the later expiry stays")
 		until = until.Add(-500 * time.Millisecond)
+	}
+}
+
+// A client holds leases on the longest places and sends the heartbeats of all of them at once. They are too large for one transaction. The
+// heartbeat of another holder, which arrives among them, succeeds.
+func TestHeartbeatsOfLongPlacesFailNoOther(t *testing.T) {
+	table := opened(t)
+	_, mine := leased(t, table, "ann", time.Minute)
+	all := []storedLease{mine}
+	for i := range beatBatch {
+		long := Path{strconv.Itoa(i)}
+		for len(long) < maxDepth {
+			long = append(long, strings.Repeat(" ", maxComponent))
+		}
+		lease, err := table.Acquire(t.Context(), Request{Paths: []Path{long}, Holder: Holder{ID: "eve"}, TTL: time.Minute})
+		require.NoError(t, err)
+		s, err := table.byID(t.Context(), lease.ID, "eve")
+		require.NoError(t, err)
+		all = append(all, s)
+	}
+	var answers []chan beatAnswer
+	var late []heartbeat
+	for _, s := range all {
+		answer := make(chan beatAnswer, 1)
+		answers, late = append(answers, answer), append(late, heartbeat{s, table.mirror.beatOf(s), time.Now().Add(time.Minute), answer})
+	}
+	table.heartbeats <- late[1] // the others arrive in the pause after it
+	for _, h := range append(late[:1:1], late[2:]...) {
+		table.heartbeats <- h
+	}
+	for i := range answers {
+		assert.Equal(t, beatAnswer{held: true}, <-answers[i], "number %d", i)
 	}
 }
