@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/server"
 )
 
 // The password is an API key. A browser's cookie is nothing here, and no page of another site changes anything.
@@ -44,6 +46,24 @@ func TestDesktopProgramsSignIn(t *testing.T) {
 	browser.status(http.StatusUnauthorized, "GET /dav/r", "PUT /dav/r no")
 	basic("ann-key").with("Origin", "https://evil.example").status(http.StatusForbidden, "PUT /dav/r no", "PROPFIND /dav/r")
 	assert.Empty(t, browser.do("GET", "/dav/r", nil).header.Get("Set-Cookie"))
+}
+
+// On a server without users, a program without a password has locked a file. A program elsewhere sends the address of the first one as its
+// password. It neither sees the token of the lock nor changes anything under it.
+func TestAPasswordIsNoAddress(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.TrustedProxies = []string{"127.0.0.0/8"} })
+	ann := s.as(t, "").with("X-Forwarded-For", "192.0.2.1")
+	ann.status(http.StatusCreated, "PUT /dav/r text")
+	token := ann.davLock("/dav/r", "exclusive", "0")
+	elsewhere := s.as(t, "").with("X-Forwarded-For", "192.0.2.2")
+	for _, eve := range []client{elsewhere.with("Authorization", basicAuth("eve", "192.0.2.1")), elsewhere.with("Authorization", "Bearer 192.0.2.1")} {
+		assert.NotContains(t, string(eve.with("Depth", "0").do("PROPFIND", "/dav/r", nil).text), token)
+		eve.under(token).status(http.StatusPreconditionFailed, "PUT /dav/r other")
+		eve.with("Lock-Token", "<"+token+">").status(http.StatusForbidden, "UNLOCK /dav/r")
+	}
+	ann.under(token).status(http.StatusNoContent, "PUT /dav/r mine")
+	assert.Equal(t, "mine", string(ann.do("GET", "/dav/r", nil).text))
 }
 
 // A file that one may not read is like one that does not exist.

@@ -25,7 +25,7 @@ func (s Source) OfProgram(r *http.Request, kind, address string) (Session, error
 	if id.SignedIn() && session.Name == "" {
 		return session, users.ErrUnauthenticated
 	}
-	owner := address
+	owner := "\naddress\n" + address // which is no secret of another client, because no secret begins with a line break
 	if plain.Header.Get("Authorization") != "" && !id.SignedIn() {
 		if owner, err = users.Bearer(plain, maxSecret); err != nil {
 			return Session{}, ErrSecret
