@@ -105,4 +105,4 @@ func (t *Table) overdue(s storedLease) (Due, bool) {
 
 func (h *held) due() Due { return Due{h.storedLease(), h.beatAt, h.deadline} }
 
-func (h *held) storedLease() storedLease { return storedLease{h.claim, h.keys()[0], h.token} }
+func (h *held) storedLease() storedLease { return storedLease{h.claim, h.home(), h.token} }

@@ -262,10 +262,13 @@ func (m *mirror) hold(e kv.Entry, c claim) {
 	}
 }
 
-// connect adds the edges of a lease.
+// connect adds the edges of a lease: those of the requests that wait for it.
 func (m *mirror) connect(h *held) {
-	m.graph.Hold(&waitgraph.Claim{Want: h.want(), Slot: h.Slot})
-	m.touched = append(m.touched, h.Holder)
+	w := h.want()
+	m.graph.Hold(&waitgraph.Claim{Want: w, Slot: h.Slot})
+	if m.graph.Wanted(w) {
+		m.touched = append(m.touched, h.Holder)
+	}
 }
 
 // renewed sets the deadline. For this server's own heartbeat the TTL counts from the time at which it was made. For a

@@ -1,6 +1,11 @@
 package waitgraph
 
-import "math"
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+)
 
 // Effects are the consequences of a new edge.
 type Effects struct {
@@ -44,11 +49,11 @@ func (g *Graph) Check(name string) (e Effects) {
 // blocked reports whether a ticket can never go ahead unless one of the counted leases is released.
 func (g *Graph) blocked(t *Ticket, counts func(*Claim) bool) bool {
 	taken := map[int]bool{}
-	for c := range g.claims.against(t.Want) {
+	for c, same := range g.claims.against(t.Want) {
 		if c.Owner == t.Owner || !counts(c) {
 			continue
 		}
-		if !mate(t.Want, c) {
+		if !same || !shareSlots(t.Want, c) {
 			return true
 		}
 		taken[c.Slot] = true
@@ -56,11 +61,18 @@ func (g *Graph) blocked(t *Ticket, counts func(*Claim) bool) bool {
 	return t.Slots > 1 && len(taken) >= t.Slots
 }
 
-// blockedInLine reports whether an owner that counts is ahead of a ticket.
-func (g *Graph) blockedInLine(t *Ticket, counts func(owner string) bool) bool {
+// blockedInLine reports whether an owner that counts is ahead of a ticket. The tickets at the front of a line whose owners do not count are
+// passed over once, because an owner never counts again.
+func (g *Graph) blockedInLine(t *Ticket, counts func(owner string) bool, passed map[*line]int) bool {
 	for l := range g.lines.against(t.Want) {
-		for _, ahead := range l.list[:l.before(t.Place)] {
-			if !ahead.Doomed && ahead.Owner != t.Owner && counts(ahead.Owner) {
+		for i, end := passed[l], l.before(t.Place); i < end; i++ {
+			ahead := l.list[i]
+			switch {
+			case ahead.Doomed || !counts(ahead.Owner):
+				if i == passed[l] {
+					passed[l]++
+				}
+			case ahead.Owner != t.Owner:
 				return true
 			}
 		}
@@ -78,40 +90,14 @@ func (g *Graph) cycleThrough(name string) map[string]bool {
 		if reaches, done := g.reachesItself(name, budget); done && !reaches {
 			return nil
 		}
-		waiters, _, done := g.dependents(name, search{line: true, own: true, budget: budget})
-		if done {
-			delete(waiters, name)
-			if !g.waitsForOne(name, waiters) {
+		if b := g.dependents(name, search{line: true, own: true, budget: budget}); b.budget > 0 {
+			if !b.closes {
 				return nil
 			}
-			return waiters
+			delete(b.set, name)
+			return b.set
 		}
 	}
-}
-
-// waitsForOne reports whether an owner waits for any owner in a set.
-func (g *Graph) waitsForOne(name string, set map[string]bool) bool {
-	if len(set) == 0 {
-		return false
-	}
-	for t := range g.owners[name].waiting {
-		if t.Doomed {
-			continue
-		}
-		for c := range g.claims.against(t.Want) {
-			if set[c.Owner] {
-				return true
-			}
-		}
-		for l := range g.lines.against(t.Want) {
-			for _, ahead := range l.list[:l.before(t.Place)] {
-				if set[ahead.Owner] {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 // search limits [Graph.dependents].
@@ -133,31 +119,41 @@ func (g *Graph) stuckOn(name string, t *Ticket) map[string]bool {
 			}
 		}
 	}
-	set, either, _ := g.dependents(name, s)
-	if either {
-		g.reduce(name, set, s)
+	b := g.dependents(name, s)
+	if b.either {
+		g.reduce(name, b.set, s)
 	}
-	delete(set, name)
-	return set
+	delete(b.set, name)
+	return b.set
 }
 
 // reduce removes from a set the owners that do not really wait for an owner: some wait for one of several slots and
-// will get one. The set begins with all owners that may wait.
+// will get one. The set begins with all owners that may wait. The first in line come first, because those behind them wait for them.
 func (g *Graph) reduce(name string, set map[string]bool, s search) {
 	counts := func(c *Claim) bool { return set[c.Owner] && !s.direct[c] }
 	others := func(o string) bool { return o != name && set[o] }
+	first := map[string]int64{}
+	for member := range set {
+		first[member] = math.MaxInt64
+		for t := range g.owners[member].waiting {
+			first[member] = min(first[member], t.Place)
+		}
+	}
+	members := slices.SortedFunc(maps.Keys(set), func(a, b string) int { return cmp.Compare(first[a], first[b]) })
+	passed := map[*line]int{}
 	for changed := true; changed; {
 		changed = false
-		for member := range set {
+		members = slices.DeleteFunc(members, func(member string) bool {
 			stuck := member == name
 			for t := range g.owners[member].waiting {
-				stuck = stuck || !t.Doomed && (g.blocked(t, counts) || s.line && g.blockedInLine(t, others))
+				stuck = stuck || !t.Doomed && (g.blocked(t, counts) || s.line && g.blockedInLine(t, others, passed))
 			}
 			if !stuck {
 				delete(set, member)
 				changed = true
 			}
-		}
+			return !stuck
+		})
 	}
 }
 
@@ -165,19 +161,22 @@ func (g *Graph) reduce(name string, set map[string]bool, s search) {
 type backward struct {
 	*Graph
 	search
-	set    map[string]bool
-	todo   []string
-	from   map[*line]int64 // all tickets of the line after this place are in the set
-	either bool
+	name string
+	set  map[string]bool
+	todo []string
+	// All tickets of a line after this place have been seen: behind the owner itself, or behind others.
+	behindIt, behindOthers map[*line]int64
+
+	either bool // some wait for one of several slots, of which another may become free
+	closes bool // the owner itself waits for one of the others
 }
 
-// dependents returns an owner and all owners that may wait for it. either reports that some of them wait for one of
-// several slots, of which another may become free. done is false if the search used up its budget of edges.
-func (g *Graph) dependents(name string, s search) (set map[string]bool, either, done bool) {
-	b := &backward{g, s, map[string]bool{name: true}, nil, map[*line]int64{}, false}
+// dependents finds an owner and all owners that may wait for it. If it has used up its budget of edges, it has not found all of them.
+func (g *Graph) dependents(name string, s search) *backward {
+	b := &backward{Graph: g, search: s, name: name, set: map[string]bool{name: true}, behindIt: map[*line]int64{}, behindOthers: map[*line]int64{}}
 	first := g.owners[name]
 	if first == nil {
-		return b.set, false, true
+		return b
 	}
 	for c := range first.held {
 		if !s.direct[c] {
@@ -197,7 +196,7 @@ func (g *Graph) dependents(name string, s search) (set map[string]bool, either, 
 			b.behindTickets(next)
 		}
 	}
-	return b.set, b.either, b.budget > 0
+	return b
 }
 
 func (b *backward) behindTickets(o *owner) {
@@ -210,9 +209,13 @@ func (b *backward) behindTickets(o *owner) {
 
 // behind adds the owners that wait for a lease, or behind a ticket's place.
 func (b *backward) behind(w Want, place int64) {
+	seen := b.behindOthers
+	if w.Owner == b.name {
+		seen = b.behindIt
+	}
 	for l := range b.lines.against(w) {
 		first, end := l.before(place+1), len(l.list)
-		if scanned, ok := b.from[l]; ok {
+		if scanned, ok := seen[l]; ok {
 			end = max(first, l.before(scanned+1))
 		}
 		for _, t := range l.list[first:end] {
@@ -223,13 +226,14 @@ func (b *backward) behind(w Want, place int64) {
 				continue
 			}
 			b.either = b.either || place < 0 && w.Slots > 1 && t.Slots > 1
+			b.closes = b.closes || t.Owner == b.name
 			if !b.set[t.Owner] {
 				b.set[t.Owner] = true
 				b.todo = append(b.todo, t.Owner)
 			}
 		}
-		if scanned, ok := b.from[l]; !ok || place < scanned {
-			b.from[l] = place
+		if scanned, ok := seen[l]; !ok || place < scanned {
+			seen[l] = place
 		}
 	}
 }

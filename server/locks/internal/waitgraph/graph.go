@@ -20,6 +20,7 @@ package waitgraph
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -221,21 +222,23 @@ func (g *Graph) Wanted(w Want) bool {
 // Holders calls f with each lease that conflicts with w, once, until f returns false. It reports whether f saw all.
 // Holders of slots are included only while no slot is free.
 func (g *Graph) Holders(w Want, f func(*Claim) bool) (all bool) {
-	seen := map[*Claim]bool{}
-	var mates []*Claim
-	for c := range g.claims.against(w) {
+	seen, mates := map[*Claim]bool{}, mates{}
+	for c, same := range g.claims.against(w) {
 		switch {
 		case seen[c]:
 			continue
-		case mate(w, c):
-			mates = append(mates, c)
-		case !f(c):
-			return false
+		case same && shareSlots(w, c):
+			mates[c] = struct{}{}
+			continue
 		}
 		seen[c] = true
+		delete(mates, c) // it is above or below another path
+		if !f(c) {
+			return false
+		}
 	}
-	if _, free := freeSlot(w, mates); !free {
-		for _, c := range mates {
+	if _, free := mates.freeSlot(w); !free {
+		for c := range mates {
 			if !f(c) {
 				return false
 			}
@@ -315,24 +318,27 @@ func (g *Graph) lastAhead(t *Ticket) *Ticket {
 }
 
 func (g *Graph) closedBy(w Want) Conflicts {
-	var mates []*Claim
-	for c := range g.claims.against(w) {
-		if !mate(w, c) {
+	mates := mates{}
+	for c, same := range g.claims.against(w) {
+		if !same || !shareSlots(w, c) {
 			return Conflicts{Claims: []*Claim{c}}
 		}
-		mates = append(mates, c)
+		mates[c] = struct{}{}
 	}
-	slot, free := freeSlot(w, mates)
+	slot, free := mates.freeSlot(w)
 	if !free {
-		return Conflicts{Claims: mates}
+		return Conflicts{Claims: slices.Collect(maps.Keys(mates))}
 	}
 	return Conflicts{Slot: slot}
 }
 
-// freeSlot returns the lowest slot that none of the claims holds.
-func freeSlot(w Want, mates []*Claim) (slot int, free bool) {
-	taken := map[int]bool{}
-	for _, c := range mates {
+// mates are the leases that conflict with a want over slots alone: they are on the same paths, and on none above or below.
+type mates map[*Claim]struct{}
+
+// freeSlot returns the lowest slot that none of the leases holds.
+func (m mates) freeSlot(w Want) (slot int, free bool) {
+	taken := make(map[int]bool, len(m))
+	for c := range m {
 		taken[c.Slot] = true
 	}
 	for taken[slot] {
@@ -341,19 +347,7 @@ func freeSlot(w Want, mates []*Claim) (slot int, free bool) {
 	return slot, slot < max(w.Slots, 1)
 }
 
-// mate reports whether a lease that conflicts with a want holds a slot of the same places, and nothing above or below
-// them.
-func mate(w Want, c *Claim) bool {
-	if w.Shared || c.Shared || w.Slots <= 1 || c.Slots != w.Slots {
-		return false
-	}
-	for _, p := range w.Paths {
-		for _, q := range c.Paths {
-			n := min(len(p), len(q))
-			if len(p) != len(q) && slices.Equal(p[:n], q[:n]) {
-				return false
-			}
-		}
-	}
-	return true
+// shareSlots reports whether a lease on the same path as a want leaves room for it: both ask for one of the same number of slots.
+func shareSlots(w Want, c *Claim) bool {
+	return !w.Shared && !c.Shared && w.Slots > 1 && c.Slots == w.Slots
 }

@@ -1,7 +1,10 @@
 package waitgraph
 
 import (
+	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -23,4 +26,60 @@ func TestTicketsAtOnePlace(t *testing.T) {
 		}
 		assert.True(t, g.Ahead("c").Free(), "participants that left leave nothing")
 	}
+}
+
+// All slots of many places are held, each by a lease that has the slot at every place. A request for a slot waits for each of the leases once,
+// so its cost does not grow with the square of the places.
+func TestHoldersOfSlotsOfManyPlaces(t *testing.T) {
+	graph := New()
+	want := func(id string) Want {
+		w := Want{ID: id, Owner: id, Slots: 1000}
+		for depth := range 16 {
+			w.Paths = append(w.Paths, append(slices.Repeat([]string{"a"}, depth), fmt.Sprint("leaf-", depth)))
+		}
+		return w
+	}
+	for slot := range 1000 {
+		graph.Hold(&Claim{want(fmt.Sprint("l", slot)), slot})
+	}
+	assert.Len(t, graph.Before(want("w")).Claims, 1000)
+	graph.Release("l7")
+	assert.Equal(t, Conflicts{Slot: 7}, graph.Before(want("w")))
+}
+
+// Many wait for one of two slots. One of the holders waits behind another request for another place. The look for the waiters that it may go
+// ahead of takes no seconds.
+func TestManyWaitersForASlotOfAWaiter(t *testing.T) {
+	graph := New()
+	p, q := [][]string{{"p"}}, [][]string{{"q"}}
+	graph.Hold(&Claim{Want{ID: "a", Owner: "Ann", Paths: p, Slots: 2}, 0})
+	graph.Hold(&Claim{Want{ID: "b", Owner: "Bob", Paths: p, Slots: 2}, 1})
+	graph.Hold(&Claim{Want{ID: "c", Owner: "Eve", Paths: q}, 0})
+	for i := range 2000 {
+		graph.Join(&Ticket{Want: Want{ID: fmt.Sprint(i), Owner: fmt.Sprint(i), Paths: p, Slots: 2}, Place: int64(i)})
+	}
+	graph.Join(&Ticket{Want: Want{ID: "ahead", Owner: "Ben", Paths: q}, Place: 2000})
+	graph.Join(&Ticket{Want: Want{ID: "ann", Owner: "Ann", Paths: q}, Place: 2001})
+	begun := time.Now()
+	assert.Equal(t, "ahead", graph.Ahead("ann").Ticket.ID)
+	assert.Less(t, time.Since(begun), time.Second)
+}
+
+// An owner has many requests in the lines of many places, and somebody else waits behind them. A further lease of the owner closes no cycle, and
+// finding that takes no seconds.
+func TestManyRequestsOfOneOwner(t *testing.T) {
+	graph := New()
+	var paths [][]string
+	for i := range 16 {
+		paths = append(paths, []string{"p", fmt.Sprint(i)})
+	}
+	graph.Hold(&Claim{Want{ID: "b", Owner: "Bob", Paths: paths}, 0})
+	for i := range 6000 {
+		graph.Join(&Ticket{Want: Want{ID: fmt.Sprint(i), Owner: "Ann", Paths: paths}, Place: int64(i)})
+	}
+	graph.Join(&Ticket{Want: Want{ID: "eve", Owner: "Eve", Paths: paths}, Place: 6000})
+	graph.Hold(&Claim{Want{ID: "a", Owner: "Ann", Paths: [][]string{{"q"}}}, 0})
+	begun := time.Now()
+	assert.Equal(t, Effects{}, graph.Check("Ann"))
+	assert.Less(t, time.Since(begun), time.Second)
 }

@@ -30,6 +30,22 @@ func conflict(a, b Want) bool {
 	return false
 }
 
+// mate reports whether a lease that conflicts with a want holds a slot of the same places, and nothing above or below
+// them.
+func mate(w Want, c *Claim) bool {
+	if w.Shared || c.Shared || w.Slots <= 1 || c.Slots != w.Slots {
+		return false
+	}
+	for _, p := range w.Paths {
+		for _, q := range c.Paths {
+			if above(p, q) || above(q, p) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // blocked reports whether a conflicting lease belongs to an owner that counts, or all slots do.
 func (w *world) blocked(t *Ticket, counts func(owner string) bool) bool {
 	slots := map[int]bool{}

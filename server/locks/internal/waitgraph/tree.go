@@ -51,21 +51,25 @@ func (n *claimNode) remove(path []string, c *Claim) (empty bool) {
 	return len(n.below)+len(n.whole)+len(n.shared) == 0
 }
 
-// against yields the leases that conflict with a want. A lease with several paths may come several times.
-func (n *claimNode) against(w Want) iter.Seq[*Claim] {
-	return func(yield func(*Claim) bool) {
-		each := func(set map[*Claim]struct{}) bool {
-			for c := range set {
-				if c.ID != w.ID && !yield(c) {
-					return false
+// against yields the leases that conflict with a want, and whether the lease is on the same path. A lease with several paths may come several
+// times.
+func (n *claimNode) against(w Want) iter.Seq2[*Claim, bool] {
+	return func(yield func(*Claim, bool) bool) {
+		each := func(same bool) func(map[*Claim]struct{}) bool {
+			return func(set map[*Claim]struct{}) bool {
+				for c := range set {
+					if c.ID != w.ID && !yield(c, same) {
+						return false
+					}
 				}
+				return true
 			}
-			return true
 		}
+		same, other := each(true), each(false)
 		for _, path := range w.Paths {
 			at := n
 			for _, component := range path {
-				if at != n && !each(at.whole) {
+				if at != n && !other(at.whole) {
 					return
 				}
 				if at = at.below[component]; at == nil {
@@ -75,7 +79,7 @@ func (n *claimNode) against(w Want) iter.Seq[*Claim] {
 			if at == nil {
 				continue
 			}
-			if !each(at.whole) || !w.Shared && (!each(at.shared) || !at.eachBelow(each)) {
+			if !same(at.whole) || !w.Shared && (!same(at.shared) || !at.eachBelow(other)) {
 				return
 			}
 		}
