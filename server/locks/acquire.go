@@ -47,7 +47,10 @@ func (t *Table) acquire(ctx context.Context, r Request, own *ticket) (Lease, err
 	}
 	mayGrow := t.mayGrow(own, r) // before the request ends a lease that it replaces
 	// The table first checks its own view: if it shows a conflicting lease, the store need not search all waiters.
-	conflicts := t.glance(own)
+	conflicts, err := t.firstConflicts(ctx, own)
+	if err != nil {
+		return Lease{}, err
+	}
 	for {
 		if conflicts.free() {
 			if mayGrow != nil {
@@ -108,6 +111,10 @@ func (t *Table) makeWay(ctx context.Context, r Request, own *ticket, conflicts *
 	if err != nil {
 		return Lease{}, false, err
 	}
+	if own.manySlots() && conflicts.confirm == nil && !moved {
+		*conflicts, err = t.glanceNow(ctx, own)
+		return Lease{}, true, err
+	}
 	if slot, ok := conflicts.freeSlot(own.claim); ok && conflicts.confirm == nil {
 		own.Slot, moved = slot, true
 	}
@@ -134,15 +141,31 @@ func (t *Table) glance(own *ticket) (conflicts found) {
 		s := m.held[c.ID].storedLease()
 		conflicts.confirm = append(conflicts.confirm, kv.CreatedAt(s.key, s.token))
 	}
-	if len(conflicts.confirm) > kv.MaxOps {
-		return conflicts
-	}
 	conflicts.claims, conflicts.waited = m.inTheWay(own.claim)
 	return conflicts
 }
 
-// confirmed reports whether the store still matches this server's view.
+// firstConflicts is glance, and glanceNow if more leases conflict than one transaction can confirm.
+func (t *Table) firstConflicts(ctx context.Context, own *ticket) (found, error) {
+	if conflicts := t.glance(own); len(conflicts.confirm) <= kv.MaxOps {
+		return conflicts, nil
+	}
+	return t.glanceNow(ctx, own)
+}
+
+// glanceNow is glance once this server's view contains everything that is in the store now.
+func (t *Table) glanceNow(ctx context.Context, own *ticket) (found, error) {
+	if err := t.catchUp(ctx); err != nil {
+		return found{}, err
+	}
+	return t.glance(own), nil
+}
+
+// confirmed reports whether the store still matches this server's view. Conditions that no transaction can have are those of [Table.glanceNow].
 func (t *Table) confirmed(ctx context.Context, seen []kv.Cond) bool {
+	if len(seen) > kv.MaxOps {
+		return true
+	}
 	result, err := t.commit(ctx, kv.Txn{If: seen})
 	return err == nil && result.Held
 }
@@ -169,13 +192,14 @@ func (t *Table) grab(ctx context.Context, own *ticket) (Lease, kv.Result, error)
 	}
 	t.mirror.own.make(c, expires)
 	result, err := t.commit(ctx, kv.Txn{If: w.conditions, Then: then, Else: w.reads, Apart: holderApart + c.Holder})
+	conflicts := readConflicts(result.Reads)
 	switch {
 	case errors.Is(err, kv.ErrTooLarge):
 		err = errTooWide
-	case err == nil && readConflicts(result.Reads).gone:
+	case err == nil && conflicts.gone:
 		err = ErrGivenUp
-	case err == nil && readConflicts(result.Reads).granted > 0:
-		err = t.grantedBefore(ctx, own, readConflicts(result.Reads))
+	case err == nil && conflicts.granted > 0:
+		err = t.grantedBefore(ctx, own, conflicts)
 	}
 	if err != nil || !result.Held {
 		t.mirror.own.drop(c)
@@ -262,7 +286,7 @@ type storedLease struct {
 // readConflicts collects the conflicts from a transaction's reads.
 func readConflicts(reads [][]kv.Entry) found {
 	var f found
-	seen := map[string]bool{}
+	seen := map[string]bool{} // the values of claims, which a lease has at each of its paths
 	for _, entries := range reads {
 		for _, e := range entries {
 			switch {
@@ -279,12 +303,13 @@ func readConflicts(reads [][]kv.Entry) found {
 				f.granted, f.home = e.Modified, string(e.Value)
 				continue
 			}
-			other, ok := decodeClaim(e)
-			if !ok || seen[other.Lease] {
+			if seen[string(e.Value)] {
 				continue
 			}
-			seen[other.Lease] = true
-			f.claims = append(f.claims, storedLease{other, e.Key, e.Created})
+			seen[string(e.Value)] = true
+			if other, ok := decodeClaim(e); ok {
+				f.claims = append(f.claims, storedLease{other, e.Key, e.Created})
+			}
 		}
 	}
 	return f

@@ -30,7 +30,11 @@ func (w *preconditions) clear(c claim) {
 			// Other slots of the same number are allowed; nothing else at or below the place is.
 			slots, own := at+c.slotsMark(), at+c.mark()
 			w.between(at, slots)
-			w.add(own, kv.Absent(own), kv.ReadSomeUnder(slots, maxSlots))
+			read := kv.ReadSomeUnder(slots, maxNamed)
+			if c.manySlots() {
+				read = kv.Read(own) // all writes would wait while the store reads the others
+			}
+			w.add(own, kv.Absent(own), read)
 			w.between(slots[:len(slots)-1]+"$", at[:len(at)-1]+"0") // after these slots, up to the next sibling
 		default:
 			w.none(at)
@@ -40,6 +44,9 @@ func (w *preconditions) clear(c claim) {
 		}
 	}
 }
+
+// manySlots reports whether a claim is for one of so many slots that this server's view alone shows which of them are free.
+func (c claim) manySlots() bool { return c.Slots > maxNamed }
 
 // first requires that no conflicting request waits. It is for a request that is not in the queue itself.
 func (w *preconditions) first(c claim) {
