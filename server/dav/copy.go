@@ -52,7 +52,7 @@ func (h *Handler) transfer(c *call, move bool) error {
 		return err // something has changed while the request waited for other changes
 	}
 	if !move {
-		end, err := h.API.TakeMemory(c.r) // for the contents
+		end, err := h.API.TakeCopy(c.r) // the contents are in memory
 		if err != nil {
 			return err
 		}

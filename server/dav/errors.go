@@ -58,13 +58,21 @@ func deniedBy(err error) ([]locks.Lease, bool) {
 	return nil, errors.As(err, &left)
 }
 
-// roots returns the URLs of locks. Without one that the session may see, it is the URL of the place.
+// maxRoots is the size of the URLs of locks in an error, in bytes, above which it names no further ones. A client may hold thousands of locks on
+// long paths.
+const maxRoots = 16 << 10
+
+// roots returns the URLs of locks, the first ones if there are many. Without one that the session may see, it is the URL of the place.
 func (h *Handler) roots(s sessions.Session, p place, leases []locks.Lease) (hrefs []string) {
+	size := 0
 	for _, l := range leases {
 		for _, path := range l.Paths {
+			if size > maxRoots {
+				return hrefs
+			}
 			at, members, ok := placeOf(path)
 			if href := at.href(members); ok && h.API.MayRead(s, []locks.Path{path}) && !slices.Contains(hrefs, href) {
-				hrefs = append(hrefs, href)
+				hrefs, size = append(hrefs, href), size+len(href)
 			}
 		}
 	}

@@ -27,7 +27,8 @@ type conditionList struct {
 	conditions []condition
 }
 
-// The header's size and the number of its conditions are bounded, because each resource costs a look into the store.
+// The header's size and the number of its conditions are bounded. Each resource after the first one counts as a further request, because it costs
+// several reads of the store.
 const maxIf, maxConditions = 16 << 10, 200
 
 var (
@@ -129,6 +130,9 @@ func (h *Handler) checkIf(c *call) error {
 		}
 		s, ok := states[list.resource]
 		if !ok {
+			if err := h.API.CountMore(c.r, c.session, min(len(states), 1)); err != nil {
+				return err
+			}
 			if s, err = h.stateOf(c, list.resource); err != nil {
 				return err
 			}

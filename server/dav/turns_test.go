@@ -60,6 +60,28 @@ func TestFewRequestsOfOneAddressUseMuchMemory(t *testing.T) {
 	}
 }
 
+// Copies of one address are slow. A listing of the address does not wait for them, because they may take an hour.
+func TestAListingDoesNotWaitForCopies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newWaited(t)
+		slow := make(chan struct{})
+		s.Contents.Blobs = slowBlobs{s.Contents.Blobs, func() { <-slow }}
+		for n := range 4 {
+			r := httptest.NewRequestWithContext(t.Context(), "COPY", "/dav/o", nil)
+			r.Header.Set("Destination", fmt.Sprint("/dav/copy", n))
+			go s.serveAnn(httptest.NewRecorder(), r)
+		}
+		synctest.Wait()
+		list, answer := httptest.NewRequestWithContext(t.Context(), "PROPFIND", "/dav/d", nil), httptest.NewRecorder()
+		list.Header.Set("Depth", "1")
+		s.serveAnn(answer, list)
+		assert.Equal(t, http.StatusMultiStatus, answer.Code)
+		close(slow)
+		synctest.Wait()
+	})
+}
+
 // slowReader and slowBlobs call wait before they take an answer or a content.
 type slowReader struct {
 	http.ResponseWriter

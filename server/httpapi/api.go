@@ -95,6 +95,7 @@ type API struct {
 	bodies  counts     // of writes, in memory
 	small   counts     // of other requests, and of small writes
 	memory  turns      // of requests that use much memory otherwise
+	copies  turns      // of requests that copy contents
 	replays turns      // of sockets that read past events from the store
 	signIns turns      // of browsers that come back from the provider
 	scrapes counts     // of requests for the metrics

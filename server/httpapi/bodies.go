@@ -87,6 +87,12 @@ func (a *API) TakeMemory(r *http.Request) (end func(), err error) {
 	return a.takeTurn(r, &a.memory, turnsAtOnce)
 }
 
+// TakeCopy waits until the request may copy contents. Copies have turns of their own, because one may take an hour. The caller calls end
+// afterwards.
+func (a *API) TakeCopy(r *http.Request) (end func(), err error) {
+	return a.takeTurn(r, &a.copies, turnsAtOnce)
+}
+
 // takeTurn waits for one of the turns of the request's address. A request that waits for turnWait fails.
 func (a *API) takeTurn(r *http.Request, of *turns, limit int) (end func(), err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), turnWait)

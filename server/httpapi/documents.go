@@ -185,7 +185,7 @@ func (a *API) showDocument(w http.ResponseWriter, r *http.Request, s sessions.Se
 	}
 	if len(list) > 1 {
 		hidden := func(l locks.Lease) bool { return len(a.readable(s, l.Paths)) == 0 }
-		reply.Holders = a.holders(slices.DeleteFunc(list, hidden), s)
+		reply.Holders = a.holders(short(slices.DeleteFunc(list, hidden)), s)
 	}
 	writeJSON(w, http.StatusOK, reply)
 	return nil

@@ -19,6 +19,10 @@ import (
 // would fill the store.
 const sizeOfOne = 2 << 10
 
+// slotsOfOne is the number of slots, at all its paths together, for which a request counts as a further one: the store may have to read all of
+// them.
+const slotsOfOne = 100
+
 func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
 	var body pathsBody
 	if err := a.readBody(w, r, &body, false); err != nil {
@@ -38,7 +42,7 @@ func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	if err := may(s, &request); err != nil {
 		return err
 	}
-	if err := a.countMore(r, s, request.Size()/sizeOfOne); err != nil {
+	if err := a.countMore(r, s, request.Size()/sizeOfOne+request.Slots*len(request.Paths)/slotsOfOne); err != nil {
 		return err
 	}
 	if request.Holder, err = holder(s, body.HolderName, r.URL.Query()); err != nil {
@@ -61,7 +65,30 @@ func (a *API) lockPaths(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 }
 
 func (a *API) refusal(code, message string, denied *locks.DeniedError, s sessions.Session) deniedReply {
-	return deniedReply{failure{false, code, message}, a.holders(a.visible(denied, s), s)}
+	return deniedReply{failure{false, code, message}, a.holders(short(a.visible(denied, s)), s)}
+}
+
+// manyBytes is the size of the paths of leases, in bytes, above which a reply is large. It stays in memory while its client reads it.
+const manyBytes = 16 << 10
+
+func bytesOf(paths []locks.Path) (n int) {
+	for _, p := range paths {
+		for _, component := range p {
+			n += len(component)
+		}
+	}
+	return n
+}
+
+// short returns the first leases of a list, with which a reply is not large. It keeps one lease at least.
+func short(list []locks.Lease) []locks.Lease {
+	size := 0
+	for i, l := range list {
+		if size += bytesOf(l.Paths); i > 0 && size > manyBytes {
+			return list[:i]
+		}
+	}
+	return list
 }
 
 // visible returns the holders of which the session may read a path, and its own leases. A lease on a place above the requested one
@@ -165,12 +192,31 @@ func (a *API) showPath(w http.ResponseWriter, r *http.Request, s sessions.Sessio
 	if err != nil {
 		return err
 	}
+	if isLarge(page) {
+		end, err := a.TakeMemory(r)
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
 	waiters := make([]waiterReply, len(page.Waiters))
 	for i, v := range page.Waiters {
 		waiters[i] = waiterReply{v.Holder.ID, v.Holder.Name, a.readable(s, v.Paths), v.Mode, events.Time(v.Since), s.Owns(v.Holder.ID)}
 	}
 	writeJSON(w, http.StatusOK, listing{a.holders(page.Holders, s), waiters, page.Next})
 	return nil
+}
+
+// isLarge reports whether a reply with a page of locks is large.
+func isLarge(page locks.Listing) bool {
+	size := 0
+	for _, l := range page.Holders {
+		size += bytesOf(l.Paths)
+	}
+	for _, w := range page.Waiters {
+		size += bytesOf(w.Paths)
+	}
+	return size > manyBytes
 }
 
 // listLocks lists a page of the locks and requests of which the session may read a path.

@@ -20,6 +20,11 @@ func (a *API) IdentifyProgram(r *http.Request, kind string) (sessions.Session, e
 	return a.identifyBy(r, func() (sessions.Session, error) { return a.Sessions.OfProgram(r, kind, a.Address(r)) })
 }
 
+// CountMore counts a request as n further ones, and refuses it if they exceed a limit.
+func (a *API) CountMore(r *http.Request, s sessions.Session, n int) error {
+	return a.countMore(r, s, n)
+}
+
 // May checks that a session has not ended and may perform an operation at a path.
 func (a *API) May(s sessions.Session, p locks.Path, what policy.Permission) error {
 	return a.may(s, p, what)
