@@ -237,16 +237,16 @@ func (m *Manager) ask(ctx context.Context, r *presence) error {
 	if m.config.Channel == nil || r.complete() {
 		return nil
 	}
-	return m.collectAnswers(ctx, func(a Message) bool {
+	return m.collectAnswers(ctx, presenceLimit, func(a Message) bool {
 		r.add(a.Holders, a.Waiters)
 		return r.complete()
 	})
 }
 
 // collectAnswers asks all owners for their holders and waiters, and passes their answers to take one at a time, until take has
-// enough or presenceLimit is over.
-func (m *Manager) collectAnswers(ctx context.Context, take func(Message) (enough bool)) error {
-	ctx, stop := context.WithTimeout(ctx, presenceLimit)
+// enough or the limit is over.
+func (m *Manager) collectAnswers(ctx context.Context, limit time.Duration, take func(Message) (enough bool)) error {
+	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	round := NewID()
 	answers := make(chan Message)

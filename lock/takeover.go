@@ -34,30 +34,42 @@ type suspect struct {
 	seen       time.Duration // when it was first read, on the monotonic clock
 	valid      bool          // that record was seen before it expired
 	recorded   bool          // there is a record of them
-	unreadable bool          // no record can be read any more,
-	silent     bool          // nobody answers, and that has to last,
-	since      time.Duration // from then on
-	answered   time.Duration // when it last answered although the record had expired; 0: it never did
-	ttl        time.Duration // of the lease that it named in that answer; 0: not known
+	unreadable bool          // no record can be read any more
+	silent     time.Duration // how long nobody has answered, without the time for which this page was frozen
+	answered   bool          // it answered although the record had expired
+	ttl        time.Duration // of the lease that it named in an answer; 0: not known
 }
 
 // read stores the record that a waiter has just read.
 func (s *suspect) read(r Record, now Instant) {
 	if !r.same(s.record) {
-		s.seen, s.answered, s.ttl, s.valid, s.silent = now.Mono, 0, 0, false, false
+		s.seen, s.silent, s.answered, s.ttl, s.valid = now.Mono, 0, false, 0, false
 	}
 	s.record = r
 }
 
 // left is how long the record stays valid: until it expires, but at most for its TTL after it was first seen. A record
-// that expires later was written before the wall clock was set back. A holder that answers although its record has expired
-// could not write the record, as on a full disk. It may renew its lease after each answer, so the time begins again with each answer.
+// that expires later was written before the wall clock was set back.
 func (s *suspect) left(now Instant) time.Duration {
-	left := min(s.record.ExpiresAt.Add(expiryGrace).Sub(now.Wall), s.seen+s.record.validity()+expiryGrace-now.Mono)
-	if s.answered != 0 {
-		left = max(left, s.answered+max(DefaultTTL, s.record.validity(), s.ttl+lookAgain)+expiryGrace-now.Mono)
+	return min(s.record.ExpiresAt.Add(expiryGrace).Sub(now.Wall), s.seen+s.record.validity()+expiryGrace-now.Mono)
+}
+
+// patience is how long nobody may answer before the holder counts as frozen. A record that cannot be read may have been renewed just before. A
+// holder without a record has named its TTL in an answer, if it ever answered. A holder that answers although its record has expired could not
+// write the record, as on a full disk, and may renew its lease after each answer. The record of a shared lease may be that of one holder
+// alone, and the others renew theirs. A record that this waiter has never seen valid may belong to an earlier client.
+func (s *suspect) patience() time.Duration {
+	switch limit := s.record.validity() + expiryGrace; {
+	case s.unreadable:
+		return limit
+	case s.answered && s.recorded:
+		return max(DefaultTTL+expiryGrace, limit, s.ttl+lookAgain+expiryGrace)
+	case s.holders.shared, !s.recorded:
+		return max(limit, s.ttl+expiryGrace)
+	case !s.valid:
+		return busyLimit
 	}
-	return left
+	return 0
 }
 
 // same reports whether both are one renewal of one lease.
@@ -123,64 +135,33 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 	case errors.Is(err, ErrUnsupported), errors.Is(err, ErrFallbackConflict), t.backend.Local != nil:
 		s.unreadable = false // no records here, or those of a newer version, or the holder waits for a server
 	case !s.unreadable:
-		s.unreadable, s.since = true, max(begun.Mono, now.Mono-readLimit) // not the time for which this page was frozen
+		s.unreadable, s.silent = true, 0
 	}
 	left := s.left(now)
 	s.valid = s.valid || left > 0 && there
 	switch {
-	case len(holders.clients) > 0 && t.backend.Local != nil && !s.unreadable && !there:
-		return a.unrecorded(ctx, s, now)
-	case len(holders.clients) == 0, !s.unreadable && !there:
+	case len(holders.clients) == 0, !there && !s.unreadable && t.backend.Local == nil:
 		return false, lookAgain
-	case s.unreadable: // the holder is asked meanwhile: a living one may be slow
-		left = s.since + s.patience() - now.Mono
-	case left > 0 && s.answered == 0:
+	case there && !s.unreadable && left > 0 && !s.answered:
 		return false, min(left, lookLimit)
 	}
-	if ttl, ok := a.m.answers(ctx); ok {
-		s.unreadable, s.silent, s.answered, s.ttl = false, false, now.Mono, ttl
+	return a.ask(ctx, s, begun.Mono)
+}
+
+// ask asks a holder whose record has expired, cannot be read or does not exist. Without a record, the holder waits for a server or has a place of the
+// project. The question stays open until the next look, because a living holder may be busy.
+func (a *acquisition) ask(ctx context.Context, s *suspect, begun time.Duration) (frozen bool, again time.Duration) {
+	left := s.patience() - s.silent
+	if ttl, ok := a.m.answers(ctx, min(lookAgain, left-a.m.config.Clock.Now().Mono+begun)); ok {
+		s.unreadable, s.silent, s.answered, s.ttl = false, 0, true, max(s.ttl, ttl)
 		return false, lookAgain
 	}
-	if left <= 0 && !s.unreadable {
-		left = s.silence(now, s.doubt())
+	passed := a.m.config.Clock.Now().Mono - begun
+	if passed > lookLimit { // this page was frozen, and may have missed the answer
+		return false, 0
 	}
-	return left <= 0, max(0, min(left, lookAgain))
-}
-
-// unrecorded reports whether a client without a record is frozen. It has no record because it waits for a server or has a place of the
-// project. It is frozen if it has not answered for as long as its record would be valid, or for the TTL of the lease that it has named.
-func (a *acquisition) unrecorded(ctx context.Context, s *suspect, now Instant) (frozen bool, again time.Duration) {
-	if ttl, ok := a.m.answers(ctx); ok {
-		s.silent, s.ttl = false, max(s.ttl, ttl)
-		return false, lookAgain
-	}
-	left := s.silence(now, max(s.patience(), s.ttl+expiryGrace))
-	return left <= 0, max(0, min(left, lookAgain))
-}
-
-// silence returns how much longer nobody may answer before the holder counts as frozen.
-func (s *suspect) silence(now Instant, limit time.Duration) (left time.Duration) {
-	if !s.silent {
-		s.silent, s.since = true, now.Mono
-	}
-	return s.since + limit - now.Mono
-}
-
-// doubt is how long nobody may answer after a record has expired. The record of a shared lease may be that of one holder alone, and
-// the others renew theirs. A record that this waiter has never seen valid may belong to an earlier client, while the present holder could write none.
-func (s *suspect) doubt() time.Duration {
-	switch {
-	case s.holders.shared:
-		return s.patience()
-	case !s.valid:
-		return busyLimit
-	}
-	return 0
-}
-
-// patience is how long a record that cannot be read counts as valid: it may have been renewed just before.
-func (s *suspect) patience() time.Duration {
-	return s.record.validity() + expiryGrace
+	s.silent += passed
+	return passed >= left, 0
 }
 
 // takeOver steals the lock from a frozen holder. Of several waiters that found it frozen, only one steals: the others
@@ -264,7 +245,7 @@ func (a *acquisition) stillFrozen(ctx context.Context, t *target, s suspect) boo
 		(s.recorded || s.unreadable) && err == nil && (!there || s.unreadable || !record.same(s.record) || s.left(a.m.config.Clock.Now()) > 0):
 		return false
 	}
-	if _, lives := a.m.answers(ctx); lives {
+	if _, lives := a.m.answers(ctx, 0); lives {
 		return false
 	}
 	return a.holders(ctx, t).among(s.holders)
@@ -336,12 +317,12 @@ func (a *acquisition) read(ctx context.Context, t *target, unreadable bool) (Rec
 
 // answers reports whether a living owner holds the project or a part of it. Every lease of the project holds the project's name on this
 // machine, at least shared, under whatever name the owner reports it: that of this machine or of a server. If no owner can be asked, the owner may live.
-// answers returns the longest TTL of the leases that were reported.
-func (m *Manager) answers(ctx context.Context) (ttl time.Duration, ok bool) {
+// The question stays open for at least presenceLimit. answers returns the longest TTL of the leases that were reported.
+func (m *Manager) answers(ctx context.Context, limit time.Duration) (ttl time.Duration, ok bool) {
 	if ttl, ok = holding(m.present()); ok {
 		return ttl, ok
 	}
-	err := m.collectAnswers(ctx, func(a Message) (enough bool) {
+	err := m.collectAnswers(ctx, max(limit, presenceLimit), func(a Message) (enough bool) {
 		ttl, ok = holding(a.Holders, a.Waiters)
 		return ok
 	})

@@ -83,3 +83,21 @@ func TestHolderOfAPlaceKeepsItsLockWithinItsTTL(t *testing.T) {
 		assert.ErrorIs(t, place.Err(), lock.ErrLost)
 	})
 }
+
+// A tab holds a place, for which there is no record, and is so busy that it answers each question a second later. A tab with a server that waits
+// for the project steals nothing from it.
+func TestSlowHolderOfAPlaceKeepsItsLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHousehold(newInternet())
+		m, err := lock.NewManager(lock.Config{OwnerID: "holder", Backends: []lock.Backend{h.local("holder")}, Channel: h.network.JoinSlow(time.Second)})
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, m.Close(context.Background())) })
+		place, err := m.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"u1"}})
+		require.NoError(t, err)
+		waiting := h.open(t, "B", "waiter").begin(t.Context(), patient)
+		sleep(5 * time.Minute)
+		require.NoError(t, place.Err())
+		require.NoError(t, place.Release(t.Context()))
+		require.NoError(t, <-waiting)
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/lock"
 )
@@ -36,6 +37,18 @@ func (b busyChannel) Listen(handle func(lock.Message)) (func(), error) {
 			handle(m)
 		}
 	})
+}
+
+// JoinSlow returns the channel of an owner that receives each message late.
+func (n *Network) JoinSlow(by time.Duration) lock.Channel { return slowChannel{n.Join(), by} }
+
+type slowChannel struct {
+	lock.Channel
+	by time.Duration
+}
+
+func (s slowChannel) Listen(handle func(lock.Message)) (func(), error) {
+	return s.Channel.Listen(func(m lock.Message) { time.AfterFunc(s.by, func() { handle(m) }) })
 }
 
 // Channel is the fake [lock.Channel]. Set Deaf before its first use for an owner that is frozen: it receives nothing.
