@@ -17,7 +17,7 @@ import (
 func TestSlowHolderBesideAnOldRecordKeepsItsLock(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		network := locktest.NewNetwork()
-		holder, lease := w.besideAnOldRecord(network.JoinSlow(time.Second))
+		holder, lease := w.besideAnOldRecord(locktest.Late(network.Join(), time.Second))
 		w.sleep(8 * time.Second)
 		waiting := w.withFallback("waiter", network.Join()).begin(t.Context(), patient)
 		w.sleep(5 * time.Minute)
@@ -64,5 +64,28 @@ func TestFreezeOfAWaiterIsNoSilenceOfTheHolder(t *testing.T) {
 			require.NoError(t, lease.Err())
 		}
 		holder.release(lease)
+	})
+}
+
+// The record of a holder with a long TTL cannot be read. Its lock is stolen only if it is silent for that TTL, which it has named in an answer.
+func TestHolderWithAnUnreadableRecordKeepsItsLockWithinItsTTL(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		network, busy := locktest.NewNetwork(), new(atomic.Bool)
+		const ttl = 2 * time.Minute
+		holder := w.withFallback("holder", network.JoinBusy(busy))
+		lease := holder.acquire(lock.AcquireOptions{TTL: ttl, HeartbeatInterval: time.Minute})
+		w.sleep(59 * time.Second)
+		wake := w.records.Open()
+		defer func() { wake() }()
+		waiting := w.withFallback("waiter", network.Join()).begin(t.Context(), patient)
+		w.sleep(4 * time.Second)
+		busy.Store(true)
+		w.sleep(50 * time.Second)
+		require.NoError(t, lease.Err())
+		wake()
+		wake = func() {}
+		busy.Store(false)
+		holder.release(lease)
+		require.NoError(t, (<-waiting).err)
 	})
 }

@@ -54,14 +54,12 @@ func (s *suspect) left(now Instant) time.Duration {
 	return min(s.record.ExpiresAt.Add(expiryGrace).Sub(now.Wall), s.seen+s.record.validity()+expiryGrace-now.Mono)
 }
 
-// patience is how long nobody may answer before the holder counts as frozen. A record that cannot be read may have been renewed just before. A
-// holder without a record has named its TTL in an answer, if it ever answered. A holder that answers although its record has expired could not
+// patience is how long nobody may answer before the holder counts as frozen. A holder without a record has named its TTL in an answer, if it ever
+// answered. A record that cannot be read may have been renewed just before. A holder that answers although its record has expired could not
 // write the record, as on a full disk, and may renew its lease after each answer. The record of a shared lease may be that of one holder
 // alone, and the others renew theirs. A record that this waiter has never seen valid may belong to an earlier client.
 func (s *suspect) patience() time.Duration {
 	switch limit := s.record.validity() + expiryGrace; {
-	case s.unreadable:
-		return limit
 	case s.answered && s.recorded:
 		return max(DefaultTTL+expiryGrace, limit, s.ttl+lookAgain+expiryGrace)
 	case s.holders.shared, !s.recorded:
@@ -152,7 +150,7 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 // project. The question stays open until the next look, because a living holder may be busy.
 func (a *acquisition) ask(ctx context.Context, s *suspect, begun time.Duration) (frozen bool, again time.Duration) {
 	left := s.patience() - s.silent
-	if ttl, ok := a.m.answers(ctx, min(lookAgain, left-a.m.config.Clock.Now().Mono+begun)); ok {
+	if ttl, ok := a.m.answers(ctx, min(lookAgain, left-a.m.config.Clock.Now().Mono+begun), len(s.holders.clients)); ok {
 		s.unreadable, s.silent, s.answered, s.ttl = false, 0, true, max(s.ttl, ttl)
 		return false, lookAgain
 	}
@@ -245,7 +243,7 @@ func (a *acquisition) stillFrozen(ctx context.Context, t *target, s suspect) boo
 		(s.recorded || s.unreadable) && err == nil && (!there || s.unreadable || !record.same(s.record) || s.left(a.m.config.Clock.Now()) > 0):
 		return false
 	}
-	if _, lives := a.m.answers(ctx, 0); lives {
+	if _, lives := a.m.answers(ctx, 0, 1); lives {
 		return false
 	}
 	return a.holders(ctx, t).among(s.holders)
@@ -317,14 +315,17 @@ func (a *acquisition) read(ctx context.Context, t *target, unreadable bool) (Rec
 
 // answers reports whether a living owner holds the project or a part of it. Every lease of the project holds the project's name on this
 // machine, at least shared, under whatever name the owner reports it: that of this machine or of a server. If no owner can be asked, the owner may live.
-// The question stays open for at least presenceLimit. answers returns the longest TTL of the leases that were reported.
-func (m *Manager) answers(ctx context.Context, limit time.Duration) (ttl time.Duration, ok bool) {
+// The question stays open until so many owners have answered, or for the limit, at least presenceLimit. answers returns the longest TTL of the
+// leases that were reported.
+func (m *Manager) answers(ctx context.Context, limit time.Duration, owners int) (ttl time.Duration, ok bool) {
 	if ttl, ok = holding(m.present()); ok {
 		return ttl, ok
 	}
 	err := m.collectAnswers(ctx, max(limit, presenceLimit), func(a Message) (enough bool) {
-		ttl, ok = holding(a.Holders, a.Waiters)
-		return ok
+		if longest, lives := holding(a.Holders, a.Waiters); lives {
+			ttl, ok, owners = max(ttl, longest), true, owners-1
+		}
+		return ok && owners <= 0
 	})
 	return ttl, ok || err != nil
 }

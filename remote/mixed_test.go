@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/lock/locktest"
 )
 
 // local is the lock of this machine for a tab that goes on without a record if it cannot write one.
@@ -89,7 +90,7 @@ func TestHolderOfAPlaceKeepsItsLockWithinItsTTL(t *testing.T) {
 func TestSlowHolderOfAPlaceKeepsItsLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHousehold(newInternet())
-		m, err := lock.NewManager(lock.Config{OwnerID: "holder", Backends: []lock.Backend{h.local("holder")}, Channel: h.network.JoinSlow(time.Second)})
+		m, err := lock.NewManager(lock.Config{OwnerID: "holder", Backends: []lock.Backend{h.local("holder")}, Channel: locktest.Late(h.network.Join(), time.Second)})
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, m.Close(context.Background())) })
 		place, err := m.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"u1"}})
@@ -98,6 +99,30 @@ func TestSlowHolderOfAPlaceKeepsItsLock(t *testing.T) {
 		sleep(5 * time.Minute)
 		require.NoError(t, place.Err())
 		require.NoError(t, place.Release(t.Context()))
+		require.NoError(t, <-waiting)
+	})
+}
+
+// Two tabs hold places, for which there are no records. A tab that waits for the project learns the TTLs of both: the one with the longer TTL keeps
+// its lock for that TTL after the other one has left.
+func TestEachHolderOfAPlaceKeepsItsLockWithinItsTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, busy := newHousehold(newInternet()), new(atomic.Bool)
+		first := h.openWithoutServer(t, "first")
+		other := first.acquire(lock.AcquireOptions{Path: []string{"u1"}})
+		m, err := lock.NewManager(lock.Config{OwnerID: "holder", Backends: []lock.Backend{h.local("holder")}, Channel: locktest.Late(h.network.JoinBusy(busy), 100*time.Millisecond)})
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, m.Close(context.Background())) })
+		const ttl = 2 * time.Minute
+		place, err := m.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"u2"}, TTL: ttl, HeartbeatInterval: time.Minute})
+		require.NoError(t, err)
+		waiting := h.open(t, "B", "waiter").begin(t.Context(), patient)
+		sleep(61 * time.Second)
+		busy.Store(true) // it has just renewed its lease
+		first.release(other)
+		sleep(ttl - 10*time.Second)
+		require.NoError(t, place.Err())
+		sleep(30 * time.Second)
 		require.NoError(t, <-waiting)
 	})
 }

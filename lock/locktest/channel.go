@@ -39,16 +39,16 @@ func (b busyChannel) Listen(handle func(lock.Message)) (func(), error) {
 	})
 }
 
-// JoinSlow returns the channel of an owner that receives each message late.
-func (n *Network) JoinSlow(by time.Duration) lock.Channel { return slowChannel{n.Join(), by} }
+// Late returns the channel of an owner that receives each message late.
+func Late(c lock.Channel, by time.Duration) lock.Channel { return lateChannel{c, by} }
 
-type slowChannel struct {
+type lateChannel struct {
 	lock.Channel
 	by time.Duration
 }
 
-func (s slowChannel) Listen(handle func(lock.Message)) (func(), error) {
-	return s.Channel.Listen(func(m lock.Message) { time.AfterFunc(s.by, func() { handle(m) }) })
+func (l lateChannel) Listen(handle func(lock.Message)) (func(), error) {
+	return l.Channel.Listen(func(m lock.Message) { time.AfterFunc(l.by, func() { handle(m) }) })
 }
 
 // Channel is the fake [lock.Channel]. Set Deaf before its first use for an owner that is frozen: it receives nothing.
