@@ -70,6 +70,22 @@ func (t *table) leased(leaseID string) *entry {
 	return nil
 }
 
+// record returns the lease of a resource whose record others read, or nil. It is the one with the highest token, because the others belong to
+// holders whose lease was stolen. If that one is shared, it is the shared one that expires last: its holder may live until then.
+func (t *table) record(resource string) (found *lease) {
+	for _, e := range t.queue {
+		if l := e.lease; l != nil && l.Resource == resource && (found == nil || l.Token > found.Token) {
+			found = l
+		}
+	}
+	for _, e := range t.queue {
+		if l := e.lease; l != nil && l.Resource == resource && found.Mode == lock.Shared && l.Mode == lock.Shared && l.ExpiresAt.After(found.ExpiresAt) {
+			found = l
+		}
+	}
+	return found
+}
+
 // release removes a granted entry. Shared grants of one client are interchangeable, and their leases may have been
 // claimed in another order than granted. If that is possible, the lease stays as a record until it is removed by its
 // own id.

@@ -123,18 +123,17 @@ func (c *FileLocks) Leases(ctx context.Context) ([]lock.Record, error) {
 	return leases, nil
 }
 
-// Read implements [lock.Records]. The record with the highest token counts, because the others belong to holders whose
-// lease was stolen. Records of clients that are gone do not count.
+// Read implements [lock.Records]. Records of clients that are gone do not count.
 func (c *FileLocks) Read(ctx context.Context, resource string) (r lock.Record, ok bool, err error) {
 	t, err := c.steps.look(ctx)
 	if err != nil {
 		return lock.Record{}, false, err
 	}
-	for _, e := range t.queue {
-		if e.lease != nil && e.lease.Resource == resource && e.lease.Token > r.Token {
-			r, ok = e.lease.Record, true
-			r.TTL = e.lease.ttl
-		}
+	l := t.record(resource)
+	if l == nil {
+		return lock.Record{}, false, nil
 	}
-	return r, ok, nil
+	r = l.Record
+	r.TTL = l.ttl
+	return r, true, nil
 }

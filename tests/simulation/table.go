@@ -56,13 +56,18 @@ func (t *leaseTable) renew(client string, r lock.Record) error {
 	return nil
 }
 
-// read returns the record with the highest token.
+// read returns the record with the highest token. If it is shared, read returns the shared one that expires last.
 func (t *leaseTable) read() (r lock.Record, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range t.list {
 		if e.Token > r.Token {
 			r, ok = e.Record, true
+		}
+	}
+	for _, e := range t.list {
+		if r.Mode == lock.Shared && e.Mode == lock.Shared && e.ExpiresAt.After(r.ExpiresAt) {
+			r = e.Record
 		}
 	}
 	return r, ok
