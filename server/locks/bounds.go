@@ -108,6 +108,9 @@ func (t *Table) mayForbid(ctx context.Context, own *ticket) error {
 	default:
 		return nil
 	}
+	if gone, _, err := t.store.Get(ctx, own.gone()); err != nil || gone.Found() {
+		return err // it is remembered already
+	}
 	if err := t.catchUp(ctx); err != nil {
 		return err
 	}

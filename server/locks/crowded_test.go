@@ -72,7 +72,9 @@ func TestACrowdedStoreRemembersNoFurtherTickets(t *testing.T) {
 	seen(t, table, Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, TTL: time.Hour, Ticket: "held"})
 	crowded.Store(true)
 	require.ErrorIs(t, table.GiveUp(t.Context(), "ann", "new"), kv.ErrReserved)
-	require.NoError(t, table.GiveUp(t.Context(), "ann", "held"))
+	for range 2 { // the answer to the first request may be lost
+		require.NoError(t, table.GiveUp(t.Context(), "ann", "held"))
+	}
 	crowded.Store(false)
 	seen(t, table, Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "bob"}, TTL: time.Hour})
 }
