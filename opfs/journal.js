@@ -21,7 +21,7 @@ import { bounded } from "./savewriter.js";
 /** @typedef {string | Uint8Array} Content text is stored as UTF-8 */
 /** @typedef {{ draft: string, number: number, base: string, at: number, cause?: string }} Entry a snapshot of a page */
 /** @typedef {{ folder: string, ownerId: string, ownerName: string }} Bound */
-/** @typedef {{ bound: Promise<Bound>, bind: (to: Bound) => void, turn: Promise<unknown>, draft: string, seen: number, sealed?: { draft: string, number: number }, saved?: { draft: string, number: number, at: number }, changed?: string | undefined, file?: DraftFile | undefined, dir?: Drafts, timer?: ReturnType<typeof setTimeout> }} Page */
+/** @typedef {{ bound: Promise<Bound>, bind: (to: Bound) => void, turn: Promise<unknown>, draft: string, seen: number, sealed?: { draft: string, number: number }, saved?: { draft: string, number: number, last: number }, changed?: string | undefined, file?: DraftFile | undefined, dir?: Drafts, timer?: ReturnType<typeof setTimeout> }} Page */
 /** @typedef {Header & { id: string }} Found */
 /** @typedef {"done" | "busy" | "unreadable" | "failed"} Merged */
 
@@ -154,7 +154,7 @@ export class Journals {
     await this.#write(id, entry, content);
     return this.#inTurn(id, async (page) => {
       const { saved } = page; // a snapshot that was taken before its page knew of a save has an older base than that
-      if (given < entry.number || (saved?.draft === entry.draft && saved.number < entry.number && entry.at <= saved.at)) page.changed = entry.draft;
+      if (given < entry.number || (saved?.draft === entry.draft && saved.number < entry.number && entry.number <= saved.last)) page.changed = entry.draft;
       const file = await this.#file(page, entry.draft);
       if (page.changed !== entry.draft && page.dir && await unchanged(page.dir, file)) await empty(file, file.number);
       const found = file.header && { ...file.header, id: entry.draft };
@@ -166,12 +166,12 @@ export class Journals {
   }
 
   /**
-   * Empties a draft up to a number, because a commit contains it.
-   * @param {number} id @param {string} draft @param {number} number @param {number} [at]
+   * Empties a draft up to a number, because a commit contains it. `last` is the number of the last snapshot that the page has taken by then.
+   * @param {number} id @param {string} draft @param {number} number @param {number} [last]
    */
-  saved(id, draft, number, at = Date.now()) {
+  saved(id, draft, number, last = number) {
     return this.#inTurn(id, async (page) => {
-      page.saved = { draft, number, at };
+      page.saved = { draft, number, last };
       if (page.draft !== draft) return;
       if (page.file) {
         await empty(page.file, number);

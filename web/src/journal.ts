@@ -195,7 +195,7 @@ export class Journal {
       this.#stored = undefined;
       if (this.#kept) this.keep(this.#keptSnapshot!); // it may build on the text that is emptied now
     }
-    void this.#post("saved", this.#id, draft, number).catch(() => undefined);
+    void this.#post("saved", this.#id, draft, number, this.#snapshots.number).catch(() => undefined);
   }
 
   /** The page's text is about to be replaced. If a part of it is unsaved, that becomes a draft, and `became` is called. */

@@ -34,12 +34,12 @@ export class PageSnapshots {
    */
   loading = 0;
   #untold = false;
-  #number = 0;
   #savedMarks = 0;
   #firstMarks = 0; // number of marks when the text was replaced
   #served: PageSnapshot | undefined; // the last snapshot that Go got
   #pins: PageSnapshot[] = []; // the pinned snapshots that Go will get, in order
   #lastPinned: PageSnapshot | undefined; // the last snapshot that was pinned
+  number = 0; // of the last snapshot
   #fixed: PageSnapshot | undefined; // the last one that stays valid while the page shows another text
   given: PageSnapshot[] = []; // the snapshots that Go got and has not saved yet
   #last: PageSnapshot | undefined; // the snapshot taken when the page ended its AutoSave
@@ -105,7 +105,7 @@ export class PageSnapshots {
     } catch (error) {
       text = Promise.reject(error);
     }
-    const snapshot: PageSnapshot = { draft, number: ++this.#number, marks, base, due: performance.now() + limitMs, at: Date.now(), ready: Promise.resolve(text) };
+    const snapshot: PageSnapshot = { draft, number: ++this.number, marks, base, due: performance.now() + limitMs, at: Date.now(), ready: Promise.resolve(text) };
     if (!(text instanceof Promise)) snapshot.text = text;
     snapshot.ready.then((ready) => { snapshot.text = ready; }, () => this.#forget(snapshot));
     return snapshot;
