@@ -10,30 +10,39 @@ import (
 // looks is how often a reader looks again after the writer has removed the file that it was about to read.
 const looks = 5
 
-// List implements [Store].
+// List implements [Store]. If a later editor has begun to take over, it may not take over everything that the index lists.
 func (l *Layout) List(ctx context.Context) ([]Generation, error) {
-	generations, err := l.present(ctx)
+	found, err := l.present(ctx)
 	if err != nil {
 		return nil, err
 	}
-	generations = slices.Clone(generations)
+	names, err := l.indexes(ctx) // after the index was read: an editor that begins from now on takes it over
+	if err != nil {
+		return nil, asError(err, CodeReadFailed, "the storage could not be looked at")
+	}
+	generations := slices.Clone(found.generations)
+	if token := found.name.token; token > 0 && stale(names, token) != nil {
+		for i := range generations {
+			generations[i].Draft = ""
+		}
+	}
 	slices.Reverse(generations)
 	return generations, nil
 }
 
-// present returns the generations in the order of their commits.
-func (l *Layout) present(ctx context.Context) ([]Generation, error) {
+// present returns the newest valid index, or one without a name for the generations that no index lists.
+func (l *Layout) present(ctx context.Context) (index, error) {
 	for range looks {
 		names, err := l.indexes(ctx)
 		if err != nil {
-			return nil, asError(err, CodeReadFailed, "the storage could not be looked at")
+			return index{}, asError(err, CodeReadFailed, "the storage could not be looked at")
 		}
 		found, _, err := l.highest(ctx, names)
 		if err != nil {
-			return nil, asError(err, CodeReadFailed, "the index could not be read")
+			return index{}, asError(err, CodeReadFailed, "the index could not be read")
 		}
 		if found != nil {
-			return found.generations, nil
+			return *found, nil
 		}
 		if len(names) == 0 {
 			break // otherwise the writer may have removed the listed file
@@ -41,20 +50,20 @@ func (l *Layout) present(ctx context.Context) ([]Generation, error) {
 	}
 	generations, err := l.orphans(ctx, nil, nil)
 	if err != nil {
-		return nil, asError(err, CodeReadFailed, "the history could not be looked at")
+		return index{}, asError(err, CodeReadFailed, "the history could not be looked at")
 	}
-	return generations, nil
+	return index{generations: generations}, nil
 }
 
 // Read implements [Store].
 func (l *Layout) Read(ctx context.Context, id string) ([]byte, error) {
 	var err error
 	for range looks {
-		var generations []Generation
-		if generations, err = l.present(ctx); err != nil {
+		var found index
+		if found, err = l.present(ctx); err != nil {
 			return nil, err
 		}
-		g, ok := find(generations, id)
+		g, ok := find(found.generations, id)
 		if !ok {
 			return nil, &Error{Code: CodeNotFound, Operation: OpRead, Resource: id, Detail: "it does not exist, or is no longer kept"}
 		}
@@ -62,8 +71,8 @@ func (l *Layout) Read(ctx context.Context, id string) ([]byte, error) {
 		if content, err = l.read(ctx, g); !errors.Is(err, ErrCorrupted) {
 			return content, err
 		}
-		generations, _ = l.present(ctx)
-		if _, still := find(generations, g.ID); still {
+		found, _ = l.present(ctx)
+		if _, still := find(found.generations, g.ID); still {
 			return nil, err
 		} // otherwise it was collected between the two looks
 	}

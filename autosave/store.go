@@ -30,7 +30,7 @@ type Store interface {
 	// Pin names a generation, so that no commit removes it; an empty name removes the pin. The id may be [Current]. Its
 	// errors are those of Commit and ErrNotFound. Like a commit, a pin is seen whole or not at all.
 	Pin(ctx context.Context, token int64, id, name string) (Generation, error)
-	// List returns all generations, the current one first.
+	// List returns all generations, the current one first. A generation whose commit may still be refused has no Draft.
 	List(ctx context.Context) ([]Generation, error)
 	// Read returns the content of a generation. The id may be [Current].
 	Read(ctx context.Context, id string) ([]byte, error)

@@ -18,6 +18,7 @@ import (
 // possible order. Each of them dies between any two steps and during every write, or stops for as long as the others
 // run. After each step:
 //   - acknowledged content is in the list that any page reads, whole and in order;
+//   - so is content whose draft such a list has named, because the page of that draft no longer keeps it;
 //   - the list that an editor got by its fence stays valid, until an editor that is not older saves;
 //   - one more editor, which begins now, takes over all acknowledged content, and saves.
 func TestEveryTakeover(t *testing.T) {
@@ -75,6 +76,7 @@ type stage struct {
 	disk    *autosavetest.Disk
 	editors []*editor
 	acked   []string
+	named   []string // contents whose drafts a list has named
 	history []string
 }
 
@@ -128,7 +130,7 @@ func (s *stage) enter(token int64, already []string, contents ...string) {
 
 // numbered is a commit at the time that its content says. The latest three are kept.
 func numbered(content string, token int64) autosave.Commit {
-	return autosave.Commit{Content: autosave.Bytes(content), Token: token, SavedAt: time.UnixMilli(int64(content[0])),
+	return autosave.Commit{Content: autosave.Bytes(content), Draft: content, Number: 1, Token: token, SavedAt: time.UnixMilli(int64(content[0])),
 		Limits: autosave.Limits{MaxGenerations: 3, Keep: autosave.KeepLatest}}
 }
 
@@ -168,6 +170,18 @@ func (s *stage) do(m move) {
 	if e.fenced && !before {
 		e.told = contents(s.t, s.disk.Page())
 	}
+	s.list()
+}
+
+// list is the list of a page that does not edit. Nobody keeps the first two contents.
+func (s *stage) list() {
+	all, err := s.disk.Page().List(s.t.Context())
+	require.NoError(s.t, err)
+	for _, g := range all {
+		if g.Draft > "1" && !slices.Contains(s.named, g.Draft) {
+			s.named = append(s.named, g.Draft)
+		}
+	}
 }
 
 // files are the files with this prefix, with their contents.
@@ -184,7 +198,7 @@ func (s *stage) files(prefix string) (all []string) {
 
 // String is the state on which all later steps depend.
 func (s *stage) String() string {
-	all := s.files("")
+	all := append(s.files(""), s.named...)
 	for _, e := range s.editors {
 		all = append(all, fmt.Sprint(e.seen, e.next, e.told))
 	}
@@ -209,8 +223,8 @@ func (s *stage) verify() {
 		}
 	}()
 	present := contents(t, s.disk.Page())
-	for _, content := range s.acked {
-		require.Contains(t, present, content, "acknowledged and lost")
+	for _, content := range slices.Concat(s.acked, s.named) {
+		require.Contains(t, present, content, "acknowledged or named, and lost")
 	}
 	require.True(t, slices.IsSortedFunc(present, func(a, b string) int { return strings.Compare(b, a) }), "not in order: %v", present)
 	for _, e := range s.editors {
@@ -221,8 +235,8 @@ func (s *stage) verify() {
 	next := s.disk.Clone().Page()
 	require.NoError(t, next.Fence(t.Context(), 9))
 	found := contents(t, next)
-	for _, content := range s.acked {
-		require.Contains(t, found, content, "acknowledged and lost to the next")
+	for _, content := range slices.Concat(s.acked, s.named) {
+		require.Contains(t, found, content, "acknowledged or named, and lost to the next")
 	}
 	_, err := next.Commit(t.Context(), numbered("9", 9))
 	require.NoError(t, err)

@@ -88,7 +88,7 @@ func opens(disk *autosavetest.Disk, last, next moment, contents map[string]strin
 		if err != nil {
 			return fmt.Sprint("list: ", err)
 		}
-		if wrong := follows(all, last, next); wrong != "" {
+		if wrong := follows(all, last, next, edits); wrong != "" {
 			return wrong
 		}
 		for _, g := range all {
@@ -113,8 +113,9 @@ func opens(disk *autosavetest.Disk, last, next moment, contents map[string]strin
 	return ""
 }
 
-// follows returns the difference if a list is neither the last acknowledged one nor on its way to the next.
-func follows(all []autosave.Generation, last, next moment) string {
+// follows returns the difference if a list is neither the last acknowledged one nor on its way to the next. A list may name no drafts until
+// an editor has begun.
+func follows(all []autosave.Generation, last, next moment, edits bool) string {
 	has := map[string]autosave.Generation{}
 	for _, g := range all {
 		has[g.ID] = g
@@ -131,7 +132,7 @@ func follows(all []autosave.Generation, last, next moment) string {
 			return "acknowledged and lost: " + g.ID
 		case ok && there.Name != g.Name && (!stays || there.Name != then.Name):
 			return "another name: " + there.Name
-		case ok && (there.Draft != g.Draft || there.Number != g.Number || there.SHA256 != g.SHA256):
+		case ok && (there.Draft != g.Draft && (edits || there.Draft != "") || there.Number != g.Number || there.SHA256 != g.SHA256):
 			return "another generation under the same id"
 		case i == 0 && (!ok || !there.Current) && (len(next.all) == 0 || all[0].ID != next.all[0].ID):
 			return "another one is current"
