@@ -2,6 +2,7 @@ package lock_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -85,6 +86,43 @@ func TestHolderWithAnUnreadableRecordKeepsItsLockWithinItsTTL(t *testing.T) {
 		wake()
 		wake = func() {}
 		busy.Store(false)
+		holder.release(lease)
+		require.NoError(t, (<-waiting).err)
+	})
+}
+
+// failing are Records whose reads fail after they were made.
+type failing struct {
+	lock.Records
+	fail atomic.Bool
+}
+
+func (f *failing) Read(ctx context.Context, resource string) (r lock.Record, ok bool, err error) {
+	r, ok, err = f.Records.Read(ctx, resource)
+	if f.fail.Load() {
+		err = errors.New("the storage fails")
+	}
+	return r, ok, err
+}
+
+// A waiter has seen the record valid. Then it cannot read it for a moment, while the holder is busy: the record counts as valid.
+func TestBusyHolderKeepsItsLockWhileItsRecordCannotBeRead(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		network, busy := locktest.NewNetwork(), new(atomic.Bool)
+		holder := w.withFallback("holder", network.JoinBusy(busy))
+		lease := holder.acquire(lock.AcquireOptions{})
+		b := w.backend("waiter")
+		records := &failing{Records: b.Records}
+		b.Records = records
+		waiting := w.configured("waiter", lock.Config{Backends: []lock.Backend{b}, Channel: network.Join()}).begin(t.Context(), patient)
+		w.sleep(10 * time.Second)
+		records.fail.Store(true)
+		busy.Store(true)
+		w.sleep(15 * time.Second)
+		records.fail.Store(false)
+		busy.Store(false)
+		w.sleep(time.Minute)
+		require.NoError(t, lease.Err())
 		holder.release(lease)
 		require.NoError(t, (<-waiting).err)
 	})

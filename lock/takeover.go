@@ -62,7 +62,7 @@ func (s *suspect) patience() time.Duration {
 	switch limit := s.record.validity() + expiryGrace; {
 	case s.answered && s.recorded:
 		return max(DefaultTTL+expiryGrace, limit, s.ttl+lookAgain+expiryGrace)
-	case s.holders.shared, !s.recorded:
+	case s.holders.shared, s.unreadable, !s.recorded:
 		return max(limit, s.ttl+expiryGrace)
 	case !s.valid:
 		return busyLimit
