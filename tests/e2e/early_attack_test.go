@@ -73,9 +73,11 @@ func TestEarlyGrantIsReleasedByGo(t *testing.T) {
 					arrive()
 					tab.MustEval("await hf.ready; null", nil)
 				}
-				tab.MustEval("globalThis.got = hf.acquireProjectLock({path: ['a']}).then(async lease => { await lease.release(); return lease.token }); null", nil)
+				tab.MustEval("globalThis.lent = hf.acquireProjectLock({path: ['a']}); globalThis.got = lent.then(async lease => { await lease.release(); return lease.token }); null", nil)
 				if first == "early" {
 					tab.WaitFor("(await locks()).held === 2", browser.Limit)
+				} else {
+					tab.MustEval("await lent; null", nil)
 				}
 				next.MustEval("globalThis.got = hf.acquireProjectLock({path: ['a'], timeoutMs: 20_000, backoff: {maxRetries: 0}}).then(({token}) => token); null", nil)
 				if first == "early" {
@@ -144,7 +146,7 @@ func TestEarlyRefusedAutoSaveLeavesNoLock(t *testing.T) {
 		tab.MustEval("const {mayEdit} = await import('/holdfast-early.js'); await new Promise(done => setTimeout(done, 500)); null", nil)
 		assert.False(t, held(tab, "holdfast:"+root), call)
 		tab.MustEval("edits(); null", nil)
-		tab.WaitFor("told.includes('editable')", 5*time.Second)
+		tab.WaitFor("told.includes('editable')", browser.Limit)
 		arrive()
 		quiet(t, tab)
 	}
@@ -190,7 +192,7 @@ func TestEarlyModulesAreMissing(t *testing.T) {
 	n.fail("/holdfast-early.js", http.NotFound)
 	tab := w.earlyTab(t, n.never(holdfast))
 	tab.MustEval("edits(); null", nil)
-	if err := tab.Wait("told.length > 0", 5*time.Second); err != nil {
+	if err := tab.Wait("told.length > 0", browser.Limit); err != nil {
 		t.Errorf("no preview: %v", err)
 	}
 	tab.Close()
@@ -309,7 +311,7 @@ func TestEarlyAfterAClosedTab(t *testing.T) {
 				eventually(t, func() bool { return !held(probe, "holdfast:"+root) }, "the lock of the previous page")
 				next := w.earlyTab(t, n.never(named(host, root, "Ben")))
 				next.MustEval("edits(); null", nil)
-				if err := next.Wait("told.includes('editable: all saved')", 5*time.Second); err != nil {
+				if err := next.Wait("told.includes('editable: all saved')", browser.Limit); err != nil {
 					left := browser.Get[[]string](next, fmt.Sprintf(`await (async () => {
 						let folder = await navigator.storage.getDirectory()
 						for (const name of ['%s', 'autosave', 'drafts']) folder = await folder.getDirectoryHandle(name)

@@ -63,7 +63,7 @@ func TestPathThatChangesAfterTheCall(t *testing.T) {
 		for document, saved := range map[string]string{"a": "typed in a", "b": ""} {
 			next := w.earlyTab(t, named(host, root, "Ben"))
 			next.MustEval("edits({path: ['"+document+"']}); null", nil)
-			next.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
+			next.WaitFor("autosave.lease && told.some(one => one.startsWith('editable'))", browser.Limit)
 			assert.Equal(t, saved, browser.Get[string](next, "text"), document)
 			quiet(t, next)
 		}

@@ -207,7 +207,7 @@ func TestReadonlyFunctionThrows(t *testing.T) {
 		tab.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
 		tab.MustEval("type('mine'); await autosave.flushNow(); null", nil)
 		stealer.MustEval("lease = await hf.acquireProjectLock({steal: true}); null", nil)
-		tab.WaitFor("told.includes('readonly')", browser.Limit)
+		tab.WaitFor("told.includes('readonly') && after.length > 0", browser.Limit)
 		assert.Equal(t, []bool{true}, browser.Get[[]bool](tab, "after"), "it is read-only in the task after")
 		stealer.MustEval("await lease.release(); null", nil)
 		tab.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)

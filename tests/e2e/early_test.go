@@ -170,7 +170,7 @@ func TestEditableBesideADraftThatIsSavedAlready(t *testing.T) {
 			holdfast := named("worker", root, "Ann")
 			before := w.earlyTab(t, holdfast)
 			before.MustEval(draftFiles, nil)
-			before.MustEval("edits(); null", nil)
+			before.MustEval("edits({debounceMs: 60000, idleMs: 60000}); null", nil) // so that the draft is read before its text is saved
 			before.WaitFor("!autosave.readOnly && autosave.lease", browser.Limit)
 			before.MustEval("type('saved'); null", nil)
 			before.WaitFor(fmt.Sprintf("(await draftBytes('%s').catch(() => '')).length > 3 * 4096", root), browser.Limit)
