@@ -71,7 +71,7 @@ func testRefusals(s *stage) {
 	}{
 		{"{ifAvailable: true}", "acquire-denied", 0, 0},
 		{"{timeoutMs: 0}", "acquire-timeout", 0, 0},
-		{"{timeoutMs: 200}", "acquire-timeout", 1, 195},
+		{"{timeoutMs: 2000, backoff: {initialDelayMs: 600000, maxDelayMs: 600000}}", "acquire-timeout", 1, 1995},
 		{"{backoff: {initialDelayMs: 50, multiplier: 1, jitter: 0, maxRetries: 2}}", "acquire-timeout", 2, 98},
 		{"{signal: AbortSignal.abort()}", "aborted", 0, 0},
 		{"{signal: later.signal, backoff: {initialDelayMs: 600000, maxDelayMs: 600000}}", "aborted", 1, 0},
