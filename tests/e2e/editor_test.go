@@ -73,9 +73,9 @@ func TestEditor(t *testing.T) {
 // Ann writes, and the others read along.
 func (e editors) write(t *testing.T) {
 	t.Helper()
-	e.ann.MustEval("write('The quick brown fox.')", nil)
-	e.ann.WaitFor("/^(typing|saving)$/.test($('phase').textContent)", browser.Limit)
+	e.ann.MustEval("const phases = []; new MutationObserver(() => phases.push($('phase').textContent)).observe($('phase'), {childList: true}); write('The quick brown fox.')", nil)
 	e.ann.WaitFor("$('phase').textContent === 'saved' && shown() === 1", browser.Limit)
+	assert.Contains(t, browser.Get[[]string](e.ann, "phases"), "typing")
 	for _, tab := range []*browser.Tab{e.ben, e.cleo} {
 		tab.WaitFor("$('text').value === 'The quick brown fox.' && shown() === 1", browser.Limit)
 	}

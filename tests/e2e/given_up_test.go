@@ -9,22 +9,29 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/endings"
 )
 
-// beginsSlowly makes an AutoSave in a page whose runtime runs. Its preview reads files that do not arrive, so it begins a second later.
+// beginsSlowly makes an AutoSave in a page whose runtime runs. Its preview reads files that do not arrive, so it begins a second later: when
+// the test calls waited.
 const beginsSlowly = `
 	globalThis.cached = 1
 	let shown = 'typed'
 	await hf.acquireProjectLock({path: ['another document']})
 	FileSystemDirectoryHandle.prototype.getDirectoryHandle = () => new Promise(() => {})
+	const {setTimeout: real} = globalThis, due = []
+	globalThis.setTimeout = (run, ms, ...more) => ms === 1000 ? (due.push(run), 0) : real(run, ms, ...more)
+	globalThis.waited = () => {
+		globalThis.setTimeout = real
+		due.forEach(run => run())
+	}
 	globalThis.autosave = hf.createAutoSave(() => shown)
 	autosave.addEventListener('autosave:preview', () => {})
 	globalThis.first = failure(autosave.ready)
-	await new Promise(done => setTimeout(done, 100)) // its modules are here
+	while (due.length === 0) await new Promise(done => real(done, 5)) // its modules are here
 	null`
 
 // endsForAll expects that nobody holds the lock after the page has ended its AutoSave.
 func endsForAll(t *testing.T, w world, ann *browser.Tab, host, root string) {
 	t.Helper()
-	ann.MustEval("await new Promise(done => setTimeout(done, 1500)); await failure(autosave.dispose()); null", nil)
+	ann.MustEval("waited(); await new Promise(done => setTimeout(done, 1500)); await failure(autosave.dispose()); null", nil)
 	ben := w.tab(t, named(host, root, "Ben"))
 	ben.MustEval(endings.Editing, nil)
 	ben.MustEval("await edit(); null", nil)

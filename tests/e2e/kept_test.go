@@ -54,7 +54,7 @@ func TestAPageKeepsTheFileOfLocks(t *testing.T) {
 			null`, nil)
 		t.Logf("a cycle of the browser's own locks takes %.2f ms", browser.Get[float64](tab, "await cycles(100, raw)"))
 		const n = 100
-		for visible, assertion := range map[bool]assert.ComparisonAssertionFunc{true: assert.Less, false: assert.GreaterOrEqual} {
+		for _, visible := range []bool{true, false} {
 			if visible {
 				tab.Show()
 			} else {
@@ -62,10 +62,14 @@ func TestAPageKeepsTheFileOfLocks(t *testing.T) {
 			}
 			before := browser.Get[int](tab, "opened")
 			took := browser.Get[float64](tab, fmt.Sprintf("await cycles(%d)", n))
+			if !visible {
+				tab.WaitFor(fmt.Sprintf("opened >= %d", before+n), browser.Limit) // the messages come later than the answers
+			}
 			opened := browser.Get[int](tab, "opened") - before
 			t.Logf("visible %v: a cycle takes %.2f ms; %d cycles opened the file %d times", visible, took, n, opened)
-			// Once in half a second, and after each tenth of a second in which the machine did something else.
-			assertion(t, opened, n)
+			if visible { // once in half a second, and after each tenth of a second in which the machine did something else
+				assert.Less(t, opened, n)
+			}
 		}
 		tab.MustEval("await hf.close()", nil)
 		tab.Quiet()

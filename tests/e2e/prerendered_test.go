@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -14,13 +15,23 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// A browser renders a page in advance, and shows it after ten seconds. Until then, the browser answers no request for a lock or file. The
+// A browser renders a page in advance, and shows it ten seconds later. Until then, the browser answers no request for a lock or file. The
 // page gets its lease and edits when it is shown.
 func TestPrerenderedPageEditsWhenItIsShown(t *testing.T) {
 	t.Parallel()
 	eachHostAtOnce(t, func(t *testing.T, host string) {
-		mux, said := pages(t, siteDir), make(chan string, 100)
-		mux.HandleFunc("/say", func(_ http.ResponseWriter, r *http.Request) { said <- r.URL.Query().Get("what") })
+		mux, said, begun := pages(t, siteDir), make(chan string, 100), make(chan struct{})
+		begins := sync.OnceFunc(func() { close(begun) })
+		mux.HandleFunc("/say", func(_ http.ResponseWriter, r *http.Request) {
+			said <- r.URL.Query().Get("what")
+			begins()
+		})
+		mux.HandleFunc("/begun", func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case <-begun:
+			case <-r.Context().Done():
+			}
+		})
 		page := func(path, body string) {
 			mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -29,7 +40,7 @@ func TestPrerenderedPageEditsWhenItIsShown(t *testing.T) {
 		}
 		page("/first", `
 			<script type=speculationrules>{"prerender": [{"urls": ["/next"], "eagerness": "immediate"}]}</script>
-			<script>setTimeout(() => { location = '/next' }, 10000)</script>`)
+			<script>fetch('/begun').then(() => setTimeout(() => { location = '/next' }, 10000))</script>`)
 		page("/next", `<script type=module>
 			const say = what => fetch('/say?what=' + encodeURIComponent((document.prerendering ? 'in advance: ' : 'shown: ') + what))
 			say('begins')

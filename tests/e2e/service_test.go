@@ -22,6 +22,7 @@ const tell = id => { const request = new XMLHttpRequest(); request.open('POST', 
 const soon = async act => { for (let n = 0; n < 50; n++) await 0; act() } // after the answer, in the same task
 const functions = term => ({
 	add: id => { tell(id); return 'did ' + id },
+	returns: id => { tell(id); return new Promise(done => { globalThis.returned = () => done('did ' + id) }) },
 	later: (id, ms) => { tell(id); return new Promise(done => setTimeout(done, ms, 'did ' + id)) },
 	never: id => { tell(id); return new Promise(() => {}) },
 	closes: id => { tell(id); void soon(() => service.close()); return 'did ' + id },
@@ -293,13 +294,14 @@ func TestCallAfterAnswer(t *testing.T) {
 func TestServingTabLearnsLateOfItsRenewal(t *testing.T) {
 	t.Parallel()
 	w, seen := serviceWorld(t, quick)
-	holder, caller := w.accepted(t, seen, "late", "answer", "'later', 'answer', 200")
+	holder, caller := w.accepted(t, seen, "late", "answer", "'returns', 'answer'")
 	holder.MustEval(`
 		let connects = 0
 		new BroadcastChannel('holdfast services/services/late').onmessage = ({data}) => { if (data.connect) connects++ }
 		const clock = Date.now
 		Date.now = () => clock() + 16_000 // the TTL is 15 s
-		await new Promise(done => setTimeout(done, 300)) // the function has returned
+		returned()
+		await new Promise(done => setTimeout(done, 300))
 		1`, nil)
 	caller.MustEval("record('call', service.call('add', 'call')); 1", nil)
 	next := w.member(t, "late")
