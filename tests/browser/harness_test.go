@@ -66,7 +66,7 @@ func TestEval(t *testing.T) {
 	assert.Equal(t, "denied", failure.Code)
 
 	tab.MustEval("let ready; setTimeout(() => { ready = 1 }, 50); 1", nil)
-	tab.WaitFor("ready", time.Second)
+	tab.WaitFor("ready", browser.Limit)
 	assert.ErrorContains(t, tab.Wait("ready - 1", time.Second), "the last value was 0")
 	tab.Quiet()
 }
@@ -79,7 +79,7 @@ func TestConsoleAndWorkers(t *testing.T) {
 	tab.MustEval(`console.log("hello", 1, {}); setTimeout(() => { throw new RangeError("late") }); 1`, nil)
 	tab.MustEval(`const other = new Worker(URL.createObjectURL(new Blob(["console.error('from the worker')"]))); 1`, nil)
 	require.Eventually(t, func() bool { return len(tab.Console()) == 3 && tab.Workers() == 2 },
-		5*time.Second, 5*time.Millisecond)
+		browser.Limit, 5*time.Millisecond)
 	var lines []string
 	for _, message := range tab.Console() {
 		line, _, _ := strings.Cut(message.String(), "\n")
@@ -90,10 +90,10 @@ func TestConsoleAndWorkers(t *testing.T) {
 	tab.Quiet("late", "from the worker")
 
 	tab.MustEval("other.terminate(); worker.terminate()", nil)
-	require.Eventually(t, func() bool { return tab.Workers() == 0 }, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return tab.Workers() == 0 }, browser.Limit, 5*time.Millisecond)
 	tab.MustEval("employ()", nil)
 	tab.Reload()
-	require.Eventually(t, func() bool { return tab.Workers() == 0 }, 5*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return tab.Workers() == 0 }, browser.Limit, 5*time.Millisecond)
 }
 
 func TestOrigins(t *testing.T) {

@@ -95,6 +95,7 @@ func TestAutoSaveReportsAtOnce(t *testing.T) {
 		editor.MustEval("told.length = 0; null", nil)
 		asker.MustEval("told.length = 0; await autosave.requestEdit(); null", nil)
 		editor.WaitFor("heard('readonly').length === 1", browser.Limit)
+		asker.WaitFor("heard('editable').length === 1", browser.Limit)
 		editable := browser.Get[float64](asker, "heard('editable')[0].seen")
 		readonly := browser.Get[float64](editor, "heard('readonly')[0].seen")
 		took := readonly - editable

@@ -107,7 +107,7 @@ func TestStolenPageWhoseTextAnotherPageHasSavedLeavesNoDraft(t *testing.T) {
 		ben.MustEval("await lease.release(); null", nil)
 		ben.MustEval(endings.Editing, nil)
 		ben.MustEval("await edit({maxGenerations: 2}); null", nil)
-		assert.Equal(t, "mine", browser.Get[string](ben, "text"))
+		ben.WaitFor("text === 'mine'", browser.Limit)
 		ann.WaitFor("autosave.state().drafts === 0 && autosave.state().pendingBytes === 0", browser.Limit)
 		ben.MustEval("for (let i = 0; i < 3; i++) { type('!'); await autosave.flushNow() } null", nil)
 		ann.MustEval("await autosave.dispose(); await hf.close(); null", nil)

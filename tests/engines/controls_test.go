@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
 // Every error of a page or a worker is recorded, so that the absence of errors in other scenarios has a meaning.
@@ -31,6 +33,6 @@ func testControls(s *stage) {
 			all := append(s.engine.Errors()[s.seen:], get[[]string](p, "problems")...)
 			return strings.Contains(strings.Join(all, "\n"), "planted: "+planted)
 		}
-		assert.Eventually(s, heard, 3*time.Second, 5*time.Millisecond, planted)
+		assert.Eventually(s, heard, browser.Limit, 5*time.Millisecond, planted)
 	}
 }
