@@ -81,11 +81,13 @@ func TestRestoreBeforeReadyKeepsTheTextOfItsMoment(t *testing.T) {
 			first.Close()
 			later, arrive := n.gated(holdfast)
 			tab := w.earlyTab(t, later)
-			tab.MustEval("edits("+onlyPreview+"); null", nil)
+			begins := "edits(" + onlyPreview + "); "
 			if name == "on the preview" {
+				tab.MustEval(begins+"null", nil)
 				tab.WaitFor("told.length === 1 && text === 'saved'", browser.Limit)
+				begins = ""
 			}
-			tab.MustEval("type(', typed'); globalThis.restoring = autosave.restore('"+id+"'); text = 'one moment, please'; null", nil)
+			tab.MustEval(begins+"type(', typed'); globalThis.restoring = autosave.restore('"+id+"'); text = 'one moment, please'; null", nil)
 			arrive()
 			tab.MustEval("text = new TextDecoder().decode(await restoring); null", nil)
 			tab.WaitFor("(await texts()).length > 0", browser.Limit)

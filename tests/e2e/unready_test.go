@@ -24,17 +24,18 @@ func (w world) typesUnready(t *testing.T, holdfast string) *browser.Tab {
 func TestTextBeforeReadyOutlivesItsPage(t *testing.T) {
 	t.Parallel()
 	n, w := troubledNetwork(t)
+	gaveUp := []string{"write-failed", "load-failed"} // by the limit of the call or of the download, whichever comes first
 	parts := map[string]func(t *testing.T){}
 	for name, end := range map[string]func(tab *browser.Tab){
 		"navigated": func(tab *browser.Tab) { tab.Navigate(w.URL("/blank?elsewhere")) },
 		"disposed": func(tab *browser.Tab) {
 			tab.MustEval("const done = failure(autosave.dispose()); text = 'emptied'; result = await done", nil)
-			assert.Equal(t, "write-failed", browser.Get[event](tab, "result")["code"])
+			assert.Contains(t, gaveUp, browser.Get[event](tab, "result")["code"])
 			tab.MustEval("await hf.close(); null", nil)
 		},
 		"closed": func(tab *browser.Tab) {
 			tab.MustEval("const done = failure(hf.close()); text = 'emptied'; result = await done", nil)
-			assert.Equal(t, "write-failed", browser.Get[event](tab, "result")["code"])
+			assert.Contains(t, gaveUp, browser.Get[event](tab, "result")["code"])
 		},
 	} {
 		for _, host := range []string{"worker", "page"} {
