@@ -168,7 +168,8 @@ func (s server) machine(t *testing.T, b *browser.Browser, name string) *browser.
 	tab.MustEval(`globalThis.$ = id => document.getElementById(id)
 		globalThis.here = () => $('company').hidden ? '' : [...$('here').children].map(li => li.textContent).sort().join('|')
 		$('name').value = '`+name+`'; $('name').dispatchEvent(new Event('change', {bubbles: true}))`, nil)
-	tab.WaitFor("document.title.endsWith('· "+name+"') && ['holding', 'held', 'free'].includes(document.body.dataset.kind)", browser.Limit)
+	// The page may still edit under its first name. It lists its new name once it has opened again.
+	tab.WaitFor("['holding', 'held', 'free'].includes(document.body.dataset.kind) && [...$('tabs').querySelectorAll('.name')].some(e => e.firstChild.textContent.trim() === '"+name+"')", browser.Limit)
 	return tab
 }
 
