@@ -130,8 +130,8 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 	case err == nil:
 		s.read(record, now)
 		s.unreadable = false
-	case errors.Is(err, ErrUnsupported), errors.Is(err, ErrFallbackConflict), t.backend.Local != nil:
-		s.unreadable = false // no records here, or those of a newer version, or the holder waits for a server
+	case errors.Is(err, ErrUnsupported), errors.Is(err, ErrFallbackConflict):
+		s.unreadable = false // no records here, or those of a newer version
 	case !s.unreadable:
 		s.unreadable, s.silent = true, 0
 	}
