@@ -35,7 +35,7 @@ type suspect struct {
 	valid      bool          // that record was seen before it expired
 	recorded   bool          // there is a record of them
 	unreadable bool          // no record can be read any more
-	silent     time.Duration // how long nobody has answered, without the time for which this page was frozen
+	silent     time.Duration // how long questions were open that nobody has answered
 	answered   bool          // it answered although the record had expired
 	ttl        time.Duration // of the lease that it named in an answer; 0: not known
 }
@@ -116,7 +116,6 @@ func (b *Backend) keepsFrozen() bool { return b.KeepsFrozen || b.Strategy == Web
 
 // look reports whether the holder is frozen, or else when to look again.
 func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen bool, again time.Duration) {
-	begun := a.m.config.Clock.Now()
 	record, there, err := a.read(ctx, t, s.unreadable)
 	now := a.m.config.Clock.Now()
 	holders := a.holders(ctx, t)
@@ -143,23 +142,24 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 	case there && !s.unreadable && left > 0 && !s.answered:
 		return false, min(left, lookLimit)
 	}
-	return a.ask(ctx, s, begun.Mono)
+	return a.ask(ctx, s)
 }
 
 // ask asks a holder whose record has expired, cannot be read or does not exist. Without a record, the holder waits for a server or has a place of the
-// project. The question stays open until the next look, because a living holder may be busy.
-func (a *acquisition) ask(ctx context.Context, s *suspect, begun time.Duration) (frozen bool, again time.Duration) {
-	left := s.patience() - s.silent
-	if ttl, ok := a.m.answers(ctx, min(lookAgain, left-a.m.config.Clock.Now().Mono+begun), len(s.holders.clients)); ok {
+// project. The question stays open until the next look, because a living holder may be busy. A question that took longer counts for nothing: this page
+// was frozen, and may have missed the answer.
+func (a *acquisition) ask(ctx context.Context, s *suspect) (frozen bool, again time.Duration) {
+	limit := max(presenceLimit, min(lookAgain, s.patience()-s.silent))
+	begun := a.m.config.Clock.Now().Mono
+	if ttl, ok := a.m.answers(ctx, limit, len(s.holders.clients)); ok {
 		s.unreadable, s.silent, s.answered, s.ttl = false, 0, true, max(s.ttl, ttl)
 		return false, lookAgain
 	}
-	passed := a.m.config.Clock.Now().Mono - begun
-	if passed > lookLimit { // this page was frozen, and may have missed the answer
+	if a.m.config.Clock.Now().Mono-begun > limit+lastLook {
 		return false, 0
 	}
-	s.silent += passed
-	return passed >= left, 0
+	s.silent += limit
+	return s.silent >= s.patience(), 0
 }
 
 // takeOver steals the lock from a frozen holder. Of several waiters that found it frozen, only one steals: the others
@@ -243,7 +243,7 @@ func (a *acquisition) stillFrozen(ctx context.Context, t *target, s suspect) boo
 		(s.recorded || s.unreadable) && err == nil && (!there || s.unreadable || !record.same(s.record) || s.left(a.m.config.Clock.Now()) > 0):
 		return false
 	}
-	if _, lives := a.m.answers(ctx, 0, 1); lives {
+	if _, lives := a.m.answers(ctx, presenceLimit, 1); lives {
 		return false
 	}
 	return a.holders(ctx, t).among(s.holders)
@@ -315,13 +315,12 @@ func (a *acquisition) read(ctx context.Context, t *target, unreadable bool) (Rec
 
 // answers reports whether a living owner holds the project or a part of it. Every lease of the project holds the project's name on this
 // machine, at least shared, under whatever name the owner reports it: that of this machine or of a server. If no owner can be asked, the owner may live.
-// The question stays open until so many owners have answered, or for the limit, at least presenceLimit. answers returns the longest TTL of the
-// leases that were reported.
+// The question stays open until so many owners have answered, or for the limit. answers returns the longest TTL of the leases that were reported.
 func (m *Manager) answers(ctx context.Context, limit time.Duration, owners int) (ttl time.Duration, ok bool) {
 	if ttl, ok = holding(m.present()); ok {
 		return ttl, ok
 	}
-	err := m.collectAnswers(ctx, max(limit, presenceLimit), func(a Message) (enough bool) {
+	err := m.collectAnswers(ctx, limit, func(a Message) (enough bool) {
 		if longest, lives := holding(a.Holders, a.Waiters); lives {
 			ttl, ok, owners = max(ttl, longest), true, owners-1
 		}
