@@ -186,3 +186,50 @@ func TestBusySharedHolderBesideAFrozenOneKeepsItsLock(t *testing.T) {
 		require.NoError(t, (<-waiting).err)
 	})
 }
+
+// A tab holds the project shared with a short TTL, and is frozen. Another tab holds a place in it, which has no record, with the usual TTL, and is
+// busy for four seconds. It keeps its lock.
+func TestBusyHolderOfAPlaceBesideAFrozenShortLeaseKeepsItsLock(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		network, busy := locktest.NewNetwork(), new(atomic.Bool)
+		holder := w.withFallback("holder", network.JoinBusy(busy))
+		place := holder.acquire(lock.AcquireOptions{Path: []string{"u1"}})
+		w.frozenAs(lock.Shared, 3*time.Second)
+		waiting := w.withFallback("waiter", network.Join()).begin(t.Context(), patient)
+		w.sleep(3 * time.Second)
+		busy.Store(true)
+		w.sleep(4 * time.Second)
+		busy.Store(false)
+		w.sleep(time.Minute)
+		require.NoError(t, place.Err())
+		w.space.Kill("frozen")
+		holder.release(place)
+		got := <-waiting
+		require.NoError(t, got.err)
+		require.NoError(t, got.lease.Release(t.Context()))
+	})
+}
+
+// A holder could write no record, beside the record of an earlier holder that is still valid. A waiter sees that record expire. Its lock is not
+// stolen while the holder is busy for two seconds.
+func TestBusyHolderBesideAValidOldRecordKeepsItsLock(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		gone, _ := w.frozen(20 * time.Second)
+		require.NoError(t, gone.Release(t.Context()))
+		w.records.OnClaim = func(lock.Record) error { return errors.New("the disk is full") }
+		network, busy := locktest.NewNetwork(), new(atomic.Bool)
+		holder := w.withFallback("holder", network.JoinBusy(busy))
+		lease := holder.acquire(lock.AcquireOptions{})
+		waiting := w.withFallback("waiter", network.Join()).begin(t.Context(), patient)
+		w.sleep(20 * time.Second)
+		busy.Store(true)
+		w.sleep(2 * time.Second)
+		busy.Store(false)
+		w.sleep(time.Minute)
+		require.NoError(t, lease.Err())
+		holder.release(lease)
+		got := <-waiting
+		require.NoError(t, got.err)
+		require.NoError(t, got.lease.Release(t.Context()))
+	})
+}

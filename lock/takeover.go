@@ -32,7 +32,7 @@ type suspect struct {
 	holders    presentHolders
 	record     Record        // the last record of them that could be read, if any
 	seen       time.Duration // when it was first read, on the monotonic clock
-	valid      bool          // that record was seen before it expired
+	renewed    bool          // that record was renewed since the first look, so it is theirs
 	recorded   bool          // there is a record of them
 	unreadable bool          // no record can be read any more
 	silent     time.Duration // how long questions were open that nobody has answered
@@ -43,7 +43,7 @@ type suspect struct {
 // read stores the record that a waiter has just read.
 func (s *suspect) read(r Record, now Instant) {
 	if !r.same(s.record) {
-		s.seen, s.silent, s.answered, s.ttl, s.valid = now.Mono, 0, false, 0, false
+		s.seen, s.silent, s.answered, s.ttl, s.renewed = now.Mono, 0, false, 0, r.LeaseID == s.record.LeaseID
 	}
 	s.record = r
 }
@@ -57,14 +57,14 @@ func (s *suspect) left(now Instant) time.Duration {
 // patience is how long nobody may answer before the holder counts as frozen. A holder without a record has named its TTL in an answer, if it ever
 // answered. A record that cannot be read may have been renewed just before. A holder that answers although its record has expired could not
 // write the record, as on a full disk, and may renew its lease after each answer. The record of a shared lease may be that of one holder
-// alone, and the others renew theirs. A record that this waiter has never seen valid may belong to an earlier client.
+// alone; the others renew theirs, or have none. A record that this waiter has not seen renewed may belong to an earlier client.
 func (s *suspect) patience() time.Duration {
 	switch limit := s.record.validity() + expiryGrace; {
-	case s.answered && s.recorded:
+	case s.holders.shared, s.answered && s.recorded:
 		return max(DefaultTTL+expiryGrace, limit, s.ttl+lookAgain+expiryGrace)
-	case s.holders.shared, s.unreadable, !s.recorded:
+	case s.unreadable, !s.recorded:
 		return max(limit, s.ttl+expiryGrace)
-	case !s.valid:
+	case !s.renewed:
 		return busyLimit
 	}
 	return 0
@@ -135,7 +135,6 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 		s.unreadable, s.silent = true, 0
 	}
 	left := s.left(now)
-	s.valid = s.valid || left > 0 && there
 	switch {
 	case len(holders.clients) == 0, !there && !s.unreadable && t.backend.Local == nil:
 		return false, lookAgain

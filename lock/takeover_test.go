@@ -40,7 +40,7 @@ func TestFrozenHolderIsTakenOverAfterItsTTL(t *testing.T) {
 		got := <-waiter.begin(t.Context(), patient)
 		require.NoError(t, got.err)
 		assert.GreaterOrEqual(t, got.at, 25*time.Second, "taken over before its time")
-		assert.Less(t, got.at, 26*time.Second)
+		assert.Less(t, got.at, 31*time.Second)
 		assert.Greater(t, got.lease.Token, record.Token)
 		select {
 		case <-victim.Lost():
@@ -66,7 +66,7 @@ func TestOneOfManyWaitersTakesOver(t *testing.T) {
 				o := w.talking(id, network.Join())
 				waiters, outcomes = append(waiters, o), append(outcomes, o.begin(t.Context(), patient))
 			}
-			w.sleep(7 * time.Second)
+			w.sleep(12 * time.Second)
 			for range waiters {
 				var held []lock.Lease
 				for _, c := range outcomes {
@@ -154,7 +154,7 @@ func TestFrozenHolderIsTakenOverAfterClockSetBack(t *testing.T) {
 		w.clock.SetWall(-time.Hour)
 		got := <-w.talking("a", locktest.NewNetwork().Join()).begin(t.Context(), patient)
 		require.NoError(t, got.err)
-		between(t, 25*time.Second, got.at, 27*time.Second)
+		between(t, 25*time.Second, got.at, 31*time.Second)
 	})
 }
 
@@ -167,7 +167,7 @@ func TestFrozenHolderIsTakenOverAfterClockSetBackWhileWaiting(t *testing.T) {
 		w.clock.SetWall(-time.Hour)
 		got := <-outcome
 		require.NoError(t, got.err)
-		between(t, 25*time.Second, got.at, 27*time.Second)
+		between(t, 25*time.Second, got.at, 31*time.Second)
 	})
 }
 
