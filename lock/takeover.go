@@ -35,7 +35,8 @@ type suspect struct {
 	renewed    bool          // that record was renewed since the first look, so it is theirs
 	recorded   bool          // there is a record of them
 	unreadable bool          // no record can be read any more
-	silent     time.Duration // how long questions were open that nobody has answered
+	silent     time.Duration // how long questions were open that nobody has answered, up to
+	asked      time.Duration // this moment on the monotonic clock
 	answered   bool          // it answered although the record had expired
 	ttl        time.Duration // of the lease that it named in an answer; 0: not known
 }
@@ -131,33 +132,39 @@ func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen b
 		s.unreadable = false
 	case errors.Is(err, ErrUnsupported), errors.Is(err, ErrFallbackConflict):
 		s.unreadable = false // no records here, or those of a newer version
-	case !s.unreadable:
-		s.unreadable, s.silent = true, 0
+	default:
+		s.unreadable = true
 	}
-	left := s.left(now)
-	switch {
+	again = lookAgain
+	switch left := s.left(now); {
 	case len(holders.clients) == 0, !there && !s.unreadable && t.backend.Local == nil:
-		return false, lookAgain
 	case there && !s.unreadable && left > 0 && !s.answered:
-		return false, min(left, lookLimit)
+		again = min(left, lookLimit)
+	default:
+		return a.ask(ctx, s)
 	}
-	return a.ask(ctx, s)
+	s.silent = 0 // nobody is asked
+	return false, again
 }
 
 // ask asks a holder whose record has expired, cannot be read or does not exist. Without a record, the holder waits for a server or has a place of the
 // project. The question stays open until the next look, because a living holder may be busy. A question that took longer counts for nothing: this page
 // was frozen, and may have missed the answer.
 func (a *acquisition) ask(ctx context.Context, s *suspect) (frozen bool, again time.Duration) {
-	limit := max(presenceLimit, min(lookAgain, s.patience()-s.silent))
 	begun := a.m.config.Clock.Now().Mono
+	if begun-s.asked > lookLimit { // this page was frozen meanwhile
+		s.silent = 0
+	}
+	limit := max(presenceLimit, min(lookAgain, s.patience()-s.silent))
 	if ttl, ok := a.m.answers(ctx, limit, len(s.holders.clients)); ok {
 		s.unreadable, s.silent, s.answered, s.ttl = false, 0, true, max(s.ttl, ttl)
 		return false, lookAgain
 	}
-	if a.m.config.Clock.Now().Mono-begun > limit+lastLook {
+	now := a.m.config.Clock.Now().Mono
+	if now-begun > limit+lastLook {
 		return false, 0
 	}
-	s.silent += limit
+	s.asked, s.silent = now, s.silent+limit
 	return s.silent >= s.patience(), 0
 }
 

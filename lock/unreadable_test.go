@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -281,5 +282,50 @@ func TestClaimTakesHalfTheTTLAtMost(t *testing.T) {
 		w.sleep(time.Minute)
 		require.NoError(t, lease.Err())
 		o.release(lease)
+	})
+}
+
+// Two tabs hold the project shared, and both are frozen. Every ten seconds, the file of the records cannot be read for six seconds. A waiter
+// takes over nevertheless.
+func TestFrozenHolderBesideAFileThatOpensAgainAndAgainIsTakenOver(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		_, err := w.space.Client("another").Request(t.Context(), lock.Request{Wants: []lock.Want{{Name: "project", Mode: lock.Shared}}})
+		require.NoError(t, err)
+		w.frozenAs(lock.Shared, 25*time.Second)
+		waiting := w.withFallback("waiter", locktest.NewNetwork().Join()).begin(t.Context(), patient)
+		for range 7 {
+			w.sleep(4 * time.Second)
+			end := w.records.Open()
+			w.sleep(6 * time.Second)
+			end()
+		}
+		require.NotEmpty(t, waiting)
+		got := <-waiting
+		require.NoError(t, got.err)
+		require.NoError(t, got.lease.Release(t.Context()))
+	})
+}
+
+// The record of a holder with a long TTL cannot be read, then it can, then it cannot again. The holder has renewed its lease meanwhile. Its lock is
+// stolen only if it is silent for its TTL after that.
+func TestSilenceBeforeAValidRecordDoesNotCount(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		network, busy := locktest.NewNetwork(), new(atomic.Bool)
+		holder := w.withFallback("holder", network.JoinBusy(busy))
+		lease := holder.acquire(lock.AcquireOptions{TTL: 2 * time.Minute, HeartbeatInterval: 114 * time.Second})
+		waiting := w.withFallback("waiter", network.Join()).begin(t.Context(), patient)
+		busy.Store(true)
+		w.sleep(time.Second)
+		end := w.records.Open()
+		w.sleep(107 * time.Second)
+		end()
+		w.sleep(8 * time.Second)
+		end = w.records.Open()
+		w.sleep(time.Minute)
+		require.NoError(t, lease.Err())
+		busy.Store(false)
+		end()
+		holder.release(lease)
+		require.NoError(t, (<-waiting).err)
 	})
 }
