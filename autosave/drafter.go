@@ -94,7 +94,7 @@ func (dr *drafter) resolved(id string, number int64) {
 	own, marks := dr.drafts.contained(g), dr.changes.count()
 	if own != nil && dr.role == viewing && marks == dr.drafts.unsaved.marked {
 		dr.changes.forget()
-		dr.newest, dr.drafts.awaitsLateMark = nil, true
+		dr.newest, dr.drafts.lineage, dr.drafts.awaitsLateMark = nil, "", true
 	}
 	dr.events.tell(Event{Type: EventPhase, State: dr.state(), Generation: &g})
 	dr.reconsider()

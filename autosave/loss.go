@@ -137,6 +137,6 @@ func (dr *drafter) nothingUnsaved(l loss) {
 	}
 	dr.changes.forget()
 	dr.drafts.awaitsLateMark, dr.drafts.unsaved = true, unsaved{marked: l.marked}
-	dr.newest = nil
+	dr.newest, dr.drafts.lineage = nil, ""
 	dr.events.tell(Event{Type: EventPhase, State: dr.state()})
 }
