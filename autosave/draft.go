@@ -56,8 +56,8 @@ type Drafts interface {
 	// Remove removes a draft up to the number. A draft with a higher number stays. Removing a draft that does not exist
 	// is no error.
 	Remove(ctx context.Context, id string, number int64) error
-	// Discard is Remove for a user who does not want the text. The page that shows it may not know of that: for an hour, it makes no draft of
-	// the same text again.
+	// Discard is Remove for a text that a user does not want, or that was merged. The page that shows it may not know of that: for an hour, it
+	// makes no draft of the same text again.
 	Discard(ctx context.Context, id string, number int64) error
 	// Seal stores the unsaved text of this page, and lets other pages see it. It returns nil if everything is saved or
 	// discarded. The page may continue the same lineage; text typed after the call belongs to the next Seal.

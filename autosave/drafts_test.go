@@ -277,6 +277,8 @@ type unremovableDrafts struct{ autosave.Drafts }
 
 func (unremovableDrafts) Remove(context.Context, string, int64) error { return autosavetest.ErrDisk }
 
+func (unremovableDrafts) Discard(context.Context, string, int64) error { return autosavetest.ErrDisk }
+
 // A merged draft that could not be removed is not offered again, and the next editor removes it.
 func TestMergedDraftThatStaysIsNotOffered(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {

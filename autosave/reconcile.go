@@ -187,7 +187,11 @@ func (r *reconciler) commit(ctx context.Context, d Draft, lineage string, text [
 	}
 	r.saved(g)
 	r.present = content{of: g.ID, bytes: text, whole: true}
-	r.remove(ctx, d)
+	if lineage == d.ID {
+		r.remove(ctx, d)
+	} else { // its page may show the text, which must not be merged a second time
+		_ = r.Drafts.Discard(ctx, d.ID, d.Number)
+	}
 	return true, nil
 }
 
