@@ -21,7 +21,7 @@ import { bounded } from "./savewriter.js";
 /** @typedef {string | Uint8Array} Content text is stored as UTF-8 */
 /** @typedef {{ draft: string, number: number, base: string, at: number, cause?: string }} Entry a snapshot of a page */
 /** @typedef {{ folder: string, ownerId: string, ownerName: string }} Bound */
-/** @typedef {{ bound: Promise<Bound>, bind: (to: Bound) => void, turn: Promise<unknown>, draft: string, seen: number, sealed?: { draft: string, number: number }, saved?: { draft: string, number: number, last: number }, changed?: string | undefined, file?: DraftFile | undefined, dir?: Drafts, timer?: ReturnType<typeof setTimeout> }} Page */
+/** @typedef {{ bound: Promise<Bound>, bind: (to: Bound) => void, turn: Promise<unknown>, draft: string, seen: number, sealed?: { draft: string, number: number, base: string }, saved?: { draft: string, number: number, last: number, base: string | undefined }, changed?: string | undefined, file?: DraftFile | undefined, dir?: Drafts, timer?: ReturnType<typeof setTimeout> }} Page */
 /** @typedef {Header & { id: string }} Found */
 /** @typedef {"done" | "busy" | "unreadable" | "failed"} Merged */
 
@@ -103,7 +103,9 @@ export class Journals {
         const bytes = typeof content === "string" ? encoder.encode(content) : content;
         if (isDiscarded(file, bytes)) return known;
         const before = page.changed !== entry.draft && file.content();
-        if (before && !equal(before, bytes)) page.changed = entry.draft;
+        // The sealed draft is gone, and the base is still the same: another page has saved the draft, in a generation that this page does not know.
+        const elsewhere = !known && page.saved?.draft === entry.draft && page.saved.base === base;
+        if (elsewhere || (before && !equal(before, bytes))) page.changed = entry.draft;
         await put(page, { number, base, cause, ownerId, ownerName, at }, bytes);
         clearTimeout(page.timer);
         page.timer = setTimeout(() => void this.#rest(id), flushMs);
@@ -159,7 +161,7 @@ export class Journals {
       if (page.changed !== entry.draft && page.dir && await unchanged(page.dir, file)) await empty(file, file.number);
       const found = file.header && { ...file.header, id: entry.draft };
       if (file.filled) await file.flush();
-      page.sealed = { draft: entry.draft, number: file.number };
+      page.sealed = { draft: entry.draft, number: file.number, base: entry.base };
       await this.#close(page);
       return found && found.bytes >= 0 ? found : undefined;
     });
@@ -171,7 +173,7 @@ export class Journals {
    */
   saved(id, draft, number, last = number) {
     return this.#inTurn(id, async (page) => {
-      page.saved = { draft, number, last };
+      page.saved = { draft, number, last, base: page.sealed?.base };
       if (page.draft !== draft) return;
       if (page.file) {
         await empty(page.file, number);
@@ -182,9 +184,7 @@ export class Journals {
 
   /** Closes the file of a page, and removes it if it is empty.
    * @param {number} id */
-  release(id) {
-    return this.#inTurn(id, (page) => this.#close(page));
-  }
+  release(id) { return this.#inTurn(id, (page) => this.#close(page)); }
 
   /** Releases the files of all pages. */
   close() {
