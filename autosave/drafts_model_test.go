@@ -244,7 +244,8 @@ func (m *model) resolve(p *writer) {
 
 func (m *model) verify() {
 	synctest.Wait()
-	store := m.disk.Page()
+	store := m.disk.Clone().Page()
+	require.NoError(m, store.Fence(m.Context(), 1_000_000)) // a page that was killed as it took over would hide what the generations were made of
 	all, err := store.List(m.Context())
 	require.NoError(m, err)
 	kept := m.gone + strings.Join(m.storage.Texts(), "")

@@ -49,6 +49,11 @@ func (w *world) author(name string, storage *autosavetest.DraftStorage) *writer 
 		defer a.mu.Unlock()
 		return a.now(), []byte(a.text), a.number > a.stored
 	}
+	a.pageDrafts.Discarded = func(number int64) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.stored = max(a.stored, number)
+	}
 	return a
 }
 

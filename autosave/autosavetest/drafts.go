@@ -36,6 +36,8 @@ type PageDrafts struct {
 	// Unsaved returns the text of the page that no commit contains; ok is false if everything is saved. Seal calls it.
 	// nil means that everything is saved.
 	Unsaved func() (d autosave.Draft, text []byte, ok bool)
+	// Discarded, unless nil, is called by Seal if the text up to the number was discarded or merged: the page no longer counts it as unsaved.
+	Discarded func(number int64)
 }
 
 // PageDrafts returns the drafts of one page. The steps, unless nil, count the operations and make them fail.
@@ -160,6 +162,9 @@ func (d *PageDrafts) Seal(ctx context.Context, cause autosave.Cause) (*autosave.
 	}
 	draft.Cause, draft.Bytes = cause, int64(len(text))
 	stored := d.put(draft, text, nil)
+	if !stored && d.Discarded != nil {
+		d.Discarded(draft.Number)
+	}
 	if planted != nil || !stored {
 		return nil, planted
 	}
