@@ -215,7 +215,7 @@ func saveUntilFull(t *testing.T, s *instance, ann client) (tokens map[string]int
 	return tokens, full
 }
 
-// Locks alone fill the store. Then nobody gets a new one, and those that exist go on: they are renewed, released and saved under, also by a
+// Locks alone fill the store. Then nobody gets a new one or asks for one, because a question takes space, too. Those that exist go on: they are renewed, released and saved under, also by a
 // server that starts again.
 func TestAStoreFullOfLocks(t *testing.T) {
 	t.Parallel()
@@ -240,6 +240,8 @@ func TestAStoreFullOfLocks(t *testing.T) {
 	}
 	assert.Equal(t, http.StatusOK, ann.do("PUT", lockOf("r"), nil).status)
 	assert.Equal(t, http.StatusOK, ann.do("POST", lockOf("r"), nil).status, "the holder's own request extends its lock")
+	assertError(t, s.as(t, "bob").do("POST", lockOf("r")+"/ask", nil), http.StatusInsufficientStorage, "store_full")
+	assertNothingAsked(t, s)
 	s.Stop(t)
 	again := startWith(t, c).as(t, "ann")
 	assert.Equal(t, http.StatusOK, again.do("PUT", lockOf("r"), nil).status)

@@ -95,8 +95,8 @@ func documentOf(held locks.Lease, r locks.Request) string {
 	return ""
 }
 
-// put stores a question and sets its revision, unless the question of another asker is open for the same lock. The revision stays 0 if
-// something changed meanwhile. If this server dies, the question ends with the lease of the inquiry.
+// put stores a question and sets its revision, unless the question of another asker is open for the same lock, or the store has space for the
+// existing locks only. The revision stays 0 if something changed meanwhile. If this server dies, the question ends with the lease of the inquiry.
 func (relay *Relay) put(ctx context.Context, in *inquiry, q *question) error {
 	key := prefix + q.document
 	old, _, err := relay.store.Get(ctx, key)
@@ -115,6 +115,8 @@ func (relay *Relay) put(ctx context.Context, in *inquiry, q *question) error {
 			ops = relay.record(q.document, before, Cancelled)
 		}
 		free = kv.Unchanged(old)
+	} else if relay.store.Crowded() {
+		return kv.ErrReserved // a question and its asker's place in the queue take space
 	}
 	if in.lease == nil {
 		if in.lease, err = relay.store.Lease(ctx, askTTL); err != nil {

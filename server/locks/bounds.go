@@ -51,9 +51,9 @@ func (t *Table) withinLimits(own *ticket, r Request) error {
 }
 
 // mayGrow returns [kv.ErrReserved] if the remaining space of the store is for the leases that exist. A place in the queue takes space, too. A
-// request that repeats or replaces a lease adds nothing, nor does one that waits already, or to which the holder hands over.
+// request that repeats or replaces a lease adds nothing, nor does one that waits already.
 func (t *Table) mayGrow(own *ticket, r Request) error {
-	if r.First || !t.crowded() {
+	if !t.crowded() {
 		return nil
 	}
 	t.mirror.mu.Lock()

@@ -39,7 +39,9 @@ func TestACrowdedStoreTakesNoFurtherWaiters(t *testing.T) {
 	case <-queued:
 		require.Fail(t, "a further waiter is in the queue")
 	}
-	_, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "cleo"}, TTL: time.Hour})
+	_, err := table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "cleo"}, TTL: time.Hour, Wait: time.Second, First: true})
+	require.ErrorIs(t, err, kv.ErrReserved, "nor does one who has asked the holder")
+	_, err = table.Acquire(t.Context(), Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "cleo"}, TTL: time.Hour})
 	var denied *DeniedError
 	require.ErrorAs(t, err, &denied, "without a place in the queue, the answer names the holder")
 
