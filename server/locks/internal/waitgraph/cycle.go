@@ -29,7 +29,7 @@ func (g *Graph) Check(name string) (e Effects) {
 	if len(o.held) > 0 {
 		stuck := g.stuckOn(name, nil)
 		for t := range o.waiting {
-			if !t.Doomed && g.blocked(t, func(c *Claim) bool { return stuck[c.Owner] }) {
+			if !t.Doomed && g.blockers(t, func(c *Claim) bool { return stuck[c.Owner] }) != nil {
 				t.Doomed = true
 				e.Doomed = append(e.Doomed, t)
 			}
@@ -46,38 +46,44 @@ func (g *Graph) Check(name string) (e Effects) {
 	return e
 }
 
-// blocked reports whether a ticket can never go ahead unless one of the counted leases is released.
-func (g *Graph) blocked(t *Ticket, counts func(*Claim) bool) bool {
+// blockers returns the owners of the counted leases that block a ticket: one owner, or one for each of the slots. While all of them count, the
+// ticket can never go ahead. There is none if it can.
+func (g *Graph) blockers(t *Ticket, counts func(*Claim) bool) (owners []string) {
 	taken := map[int]bool{}
 	for c, same := range g.claims.against(t.Want) {
 		if c.Owner == t.Owner || !counts(c) {
 			continue
 		}
 		if !same || !shareSlots(t.Want, c) {
-			return true
+			return []string{c.Owner}
 		}
-		taken[c.Slot] = true
+		if !taken[c.Slot] {
+			taken[c.Slot] = true
+			owners = append(owners, c.Owner)
+		}
 	}
-	return t.Slots > 1 && len(taken) >= t.Slots
+	if t.Slots > 1 && len(taken) >= t.Slots {
+		return owners
+	}
+	return nil
 }
 
-// blockedInLine reports whether an owner that counts is ahead of a ticket. The tickets at the front of a line whose owners do not count are
-// passed over once, because an owner never counts again.
-func (g *Graph) blockedInLine(t *Ticket, counts func(owner string) bool, passed map[*line]int) bool {
+// blockersInLine returns the nearest owner ahead of a ticket that counts, if there is one. Further owners ahead need no look: they block that
+// owner, too. The tickets at the front of a line whose owners do not count are passed over once, because an owner never counts again.
+func (g *Graph) blockersInLine(t *Ticket, counts func(owner string) bool, passed map[*line]int) []string {
 	for l := range g.lines.against(t.Want) {
-		for i, end := passed[l], l.before(t.Place); i < end; i++ {
-			ahead := l.list[i]
-			switch {
-			case ahead.Doomed || !counts(ahead.Owner):
-				if i == passed[l] {
-					passed[l]++
-				}
-			case ahead.Owner != t.Owner:
-				return true
+		blocks := func(ahead *Ticket) bool { return !ahead.Doomed && counts(ahead.Owner) }
+		end := l.before(t.Place)
+		for passed[l] < end && !blocks(l.list[passed[l]]) {
+			passed[l]++
+		}
+		for i := end - 1; i >= passed[l]; i-- {
+			if ahead := l.list[i]; blocks(ahead) && ahead.Owner != t.Owner {
+				return []string{ahead.Owner}
 			}
 		}
 	}
-	return false
+	return nil
 }
 
 // firstBudget is how many edges each of the two searches may see before the other one continues.
@@ -128,10 +134,9 @@ func (g *Graph) stuckOn(name string, t *Ticket) map[string]bool {
 }
 
 // reduce removes from a set the owners that do not really wait for an owner: some wait for one of several slots and
-// will get one. The set begins with all owners that may wait. The first in line come first, because those behind them wait for them.
+// will get one. The set begins with all owners that may wait. The first in line come first, because those behind them wait for them. After
+// that, a member is looked at again only when an owner is removed that has kept it in the set.
 func (g *Graph) reduce(name string, set map[string]bool, s search) {
-	counts := func(c *Claim) bool { return set[c.Owner] && !s.direct[c] }
-	others := func(o string) bool { return o != name && set[o] }
 	first := map[string]int64{}
 	for member := range set {
 		first[member] = math.MaxInt64
@@ -139,22 +144,39 @@ func (g *Graph) reduce(name string, set map[string]bool, s search) {
 			first[member] = min(first[member], t.Place)
 		}
 	}
-	members := slices.SortedFunc(maps.Keys(set), func(a, b string) int { return cmp.Compare(first[a], first[b]) })
-	passed := map[*line]int{}
-	for changed := true; changed; {
-		changed = false
-		members = slices.DeleteFunc(members, func(member string) bool {
-			stuck := member == name
-			for t := range g.owners[member].waiting {
-				stuck = stuck || !t.Doomed && (g.blocked(t, counts) || s.line && g.blockedInLine(t, others, passed))
-			}
-			if !stuck {
-				delete(set, member)
-				changed = true
-			}
-			return !stuck
-		})
+	todo := slices.SortedFunc(maps.Keys(set), func(a, b string) int { return cmp.Compare(first[a], first[b]) })
+	kept, passed := map[string][]string{}, map[*line]int{}
+	for ; len(todo) > 0; todo = todo[1:] {
+		member := todo[0]
+		if member == name || !set[member] {
+			continue
+		}
+		by := g.stuckBehind(member, name, set, s, passed)
+		for _, other := range by {
+			kept[other] = append(kept[other], member)
+		}
+		if by == nil {
+			delete(set, member)
+			todo = append(todo, kept[member]...)
+		}
 	}
+}
+
+// stuckBehind returns the owners of a set that block one of a member's tickets, see [Graph.reduce].
+func (g *Graph) stuckBehind(member, name string, set map[string]bool, s search, passed map[*line]int) (by []string) {
+	for t := range g.owners[member].waiting {
+		if t.Doomed {
+			continue
+		}
+		by = g.blockers(t, func(c *Claim) bool { return set[c.Owner] && !s.direct[c] })
+		if by == nil && s.line {
+			by = g.blockersInLine(t, func(o string) bool { return o != name && set[o] }, passed)
+		}
+		if by != nil {
+			return by
+		}
+	}
+	return nil
 }
 
 // backward is a search for the owners that wait for an owner.

@@ -83,3 +83,26 @@ func TestManyRequestsOfOneOwner(t *testing.T) {
 	assert.Equal(t, Effects{}, graph.Check("Ann"))
 	assert.Less(t, time.Since(begun), time.Second)
 }
+
+// Thousands of owners wait for each other in a chain, and joined the line in the reverse order. At its end, one waits for a slot, of which another
+// is free. The look for the owners that wait for a holder of that place finds none, and takes no seconds.
+func TestAChainOfOwnersInReverseOrder(t *testing.T) {
+	const n = 8000
+	graph := New()
+	place := func(i int) [][]string { return [][]string{{fmt.Sprint(i)}} }
+	graph.Hold(&Claim{Want{ID: "a", Owner: "Ann", Paths: place(0), Slots: 2}, 0})
+	graph.Hold(&Claim{Want{ID: "c", Owner: "Eve", Paths: place(-1)}, 0})
+	for i := range n {
+		graph.Hold(&Claim{Want{ID: fmt.Sprint("l", i), Owner: fmt.Sprint(i), Paths: place(i + 1)}, 0})
+		w := Want{ID: fmt.Sprint(i), Owner: fmt.Sprint(i), Paths: place(i)}
+		if i == 0 {
+			w.Slots = 2
+		}
+		graph.Join(&Ticket{Want: w, Place: int64(n - i)})
+	}
+	graph.Join(&Ticket{Want: Want{ID: "ahead", Owner: "Ben", Paths: place(-1)}, Place: n + 1})
+	graph.Join(&Ticket{Want: Want{ID: "ann", Owner: "Ann", Paths: place(-1)}, Place: n + 2})
+	begun := time.Now()
+	assert.Equal(t, "ahead", graph.Ahead("ann").Ticket.ID)
+	assert.Less(t, time.Since(begun), 2*time.Second)
+}
