@@ -153,3 +153,19 @@ func TestOnlyTheStoreRemovesFiles(t *testing.T) {
 		assert.Equal(t, c.segments, segments)
 	}
 }
+
+// A store is full, and its keys change again and again. The store compacts their history again when it has grown after a compaction, not only
+// when the store has more in use than before that compaction.
+func TestHistoryLeavesSpaceForChanges(t *testing.T) {
+	const quota, mib = 64 << 20, 1 << 20
+	k := newMaintainer(t, Config{}, quota)
+	compacts := func(used int64) bool {
+		now := time.Now()
+		k.compacted = now // the last ten seconds are not over
+		require.NoError(t, k.reclaim(t.Context(), Space{Used: used, Size: used, Quota: quota, Full: true}))
+		return k.compacted != now
+	}
+	assert.True(t, compacts(75*mib))
+	assert.False(t, compacts(62*mib), "it has freed pages")
+	assert.True(t, compacts(67*mib))
+}

@@ -87,7 +87,7 @@ type spaceMaintainer struct {
 	log       *slog.Logger
 	next      *nextSegment
 	compacted time.Time
-	used      int64         // the bytes in use at that time
+	used      int64         // the fewest bytes in use since then
 	reserved  int64         // bytes of the database file whose blocks are allocated
 	holds     bool          // whether the reserve file exists
 	rest      time.Time     // until then the file does not shrink again
@@ -202,7 +202,8 @@ func (k *spaceMaintainer) alarmed() bool {
 // reclaim compacts the history when the store is nearly full, returns unused pages of the file to the disk, and
 // clears etcd's alarm, which etcd never clears itself.
 func (k *spaceMaintainer) reclaim(ctx context.Context, r Space) error {
-	late := time.Since(k.compacted) > 10*time.Second || r.Used > k.used+growth/4
+	k.used = min(k.used, r.Used) // the pages that the last compaction has freed
+	late := time.Since(k.compacted) > 10*time.Second || r.Used > k.used+min(growth, hardQuota(k.quota)-crowdedAt(k.quota))/4 || k.alarmed()
 	if (r.Full || r.Used >= k.quota/100*goodAt) && late {
 		k.compacted, k.used = time.Now(), r.Used
 		_, revision, err := k.s.Get(ctx, "ready")
