@@ -145,7 +145,7 @@ func (g *Graph) reduce(name string, set map[string]bool, s search) {
 		}
 	}
 	todo := slices.SortedFunc(maps.Keys(set), func(a, b string) int { return cmp.Compare(first[a], first[b]) })
-	kept, passed := map[string][]string{}, map[*line]int{}
+	kept, passed := map[string]map[string]bool{}, map[*line]int{} // kept: the members that an owner has kept, each once
 	for ; len(todo) > 0; todo = todo[1:] {
 		member := todo[0]
 		if member == name || !set[member] {
@@ -153,11 +153,14 @@ func (g *Graph) reduce(name string, set map[string]bool, s search) {
 		}
 		by := g.stuckBehind(member, name, set, s, passed)
 		for _, other := range by {
-			kept[other] = append(kept[other], member)
+			if kept[other] == nil {
+				kept[other] = map[string]bool{}
+			}
+			kept[other][member] = true
 		}
 		if by == nil {
 			delete(set, member)
-			todo = append(todo, kept[member]...)
+			todo = slices.AppendSeq(todo, maps.Keys(kept[member]))
 		}
 	}
 }

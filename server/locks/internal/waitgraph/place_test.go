@@ -106,3 +106,36 @@ func TestAChainOfOwnersInReverseOrder(t *testing.T) {
 	assert.Equal(t, "ahead", graph.Ahead("ann").Ticket.ID)
 	assert.Less(t, time.Since(begun), 2*time.Second)
 }
+
+// A request waits for one of several slots on each of many places, and the holders of these slots wait for each other in a chain. At its end, one
+// waits for a slot, of which another becomes free. The look for the owners that wait for a holder of that place finds none, and looks at the request
+// at most once for each holder.
+func TestSlotsOfAChainOfOwners(t *testing.T) {
+	const slots, places = 4, 16
+	graph := New()
+	place := func(name any) [][]string { return [][]string{{fmt.Sprint(name)}} }
+	graph.Hold(&Claim{Want{ID: "a", Owner: "Ann", Paths: place(0), Slots: 2}, 0})
+	graph.Hold(&Claim{Want{ID: "z", Owner: "Zoe", Paths: place(0), Slots: 2}, 1})
+	graph.Hold(&Claim{Want{ID: "c", Owner: "Eve", Paths: place(-1)}, 0})
+	many := Want{ID: "many", Owner: "Max", Slots: slots}
+	const n = slots * places
+	for i := range n {
+		owner, slotted := fmt.Sprint(i), place(fmt.Sprint("s", i/slots))
+		graph.Hold(&Claim{Want{ID: fmt.Sprint("l", i), Owner: owner, Paths: place(i + 1)}, 0})
+		graph.Hold(&Claim{Want{ID: fmt.Sprint("s", i), Owner: owner, Paths: slotted, Slots: slots}, i % slots})
+		w := Want{ID: owner, Owner: owner, Paths: place(i)}
+		if i == 0 {
+			w.Slots = 2
+		}
+		graph.Join(&Ticket{Want: w, Place: int64(n - i + 1)})
+		if i%slots == 0 {
+			many.Paths = append(many.Paths, slotted...)
+		}
+	}
+	graph.Join(&Ticket{Want: many, Place: 1})
+	graph.Join(&Ticket{Want: Want{ID: "ahead", Owner: "Ben", Paths: place(-1)}, Place: n + 2})
+	graph.Join(&Ticket{Want: Want{ID: "ann", Owner: "Ann", Paths: place(-1)}, Place: n + 3})
+	begun := time.Now()
+	assert.Equal(t, "ahead", graph.Ahead("ann").Ticket.ID)
+	assert.Less(t, time.Since(begun), 2*time.Second)
+}
