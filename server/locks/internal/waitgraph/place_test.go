@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // Two requests to hand over, for documents of which one is below the other, put two tickets at the front of one line.
@@ -138,4 +139,33 @@ func TestSlotsOfAChainOfOwners(t *testing.T) {
 	begun := time.Now()
 	assert.Equal(t, "ahead", graph.Ahead("ann").Ticket.ID)
 	assert.Less(t, time.Since(begun), 2*time.Second)
+}
+
+// A request waits for a slot. One holder of a slot waits for Ann. The other one waits behind an owner that joined the line later, and that gets a slot
+// without Ann. So the request waits for Ann no longer once the look has come to that owner, and Ann stays behind the other request of its owner.
+func TestOwnersWaitNoLongerForThoseThatGoAhead(t *testing.T) {
+	for range 20 { // the order of the holders is random
+		graph := New()
+		place := func(name string) [][]string { return [][]string{{name}} }
+		hold := func(owner, name string, slots, slot int) {
+			graph.Hold(&Claim{Want{ID: owner + name, Owner: owner, Paths: place(name), Slots: slots}, slot})
+		}
+		join := func(id, owner, name string, slots int, at int64) {
+			graph.Join(&Ticket{Want: Want{ID: id, Owner: owner, Paths: place(name), Slots: slots}, Place: at})
+		}
+		hold("Ann", "free", 2, 0)
+		hold("Zoe", "free", 2, 1)
+		hold("Ann", "own", 1, 0)
+		hold("Sue", "slots", 2, 0)
+		hold("Ben", "slots", 2, 1)
+		hold("Cleo", "next", 1, 0)
+		hold("Eve", "last", 1, 0)
+		join("slot", "Max", "slots", 2, 1)
+		join("sue", "Sue", "own", 1, 2)
+		join("ben", "Ben", "next", 1, 3)
+		join("cleo", "Cleo", "free", 2, 4)
+		join("ahead", "Max", "last", 1, 5)
+		join("ann", "Ann", "last", 1, 6)
+		require.NotNil(t, graph.Ahead("ann").Ticket, "Max waits for a slot, and Ben's becomes free")
+	}
 }
