@@ -51,6 +51,7 @@ func (g *Graph) Check(name string) (e Effects) {
 func (g *Graph) blockers(t *Ticket, counts func(*Claim) bool) (owners []string) {
 	taken := map[int]bool{}
 	for c, same := range g.claims.against(t.Want) {
+		g.steps++
 		if c.Owner == t.Owner || !counts(c) {
 			continue
 		}
@@ -75,9 +76,11 @@ func (g *Graph) blockersInLine(t *Ticket, counts func(owner string) bool, passed
 		blocks := func(ahead *Ticket) bool { return !ahead.Doomed && counts(ahead.Owner) }
 		end := l.before(t.Place)
 		for passed[l] < end && !blocks(l.list[passed[l]]) {
+			g.steps++
 			passed[l]++
 		}
 		for i := end - 1; i >= passed[l]; i-- {
+			g.steps++
 			if ahead := l.list[i]; blocks(ahead) && ahead.Owner != t.Owner {
 				return []string{ahead.Owner}
 			}
@@ -244,6 +247,7 @@ func (b *backward) behind(w Want, place int64) {
 			end = max(first, l.before(scanned+1))
 		}
 		for _, t := range l.list[first:end] {
+			b.steps++
 			if b.budget--; b.budget <= 0 {
 				return
 			}

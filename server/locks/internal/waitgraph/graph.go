@@ -57,6 +57,7 @@ type Graph struct {
 	held    map[string]*Claim
 	waiting map[string]*Ticket
 	owners  map[string]*owner
+	steps   int // leases and tickets that the searches for cycles have looked at, which is their cost
 }
 
 type owner struct {

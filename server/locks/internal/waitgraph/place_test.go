@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -49,7 +48,7 @@ func TestHoldersOfSlotsOfManyPlaces(t *testing.T) {
 }
 
 // Many wait for one of two slots. One of the holders waits behind another request for another place. The look for the waiters that it may go
-// ahead of takes no seconds.
+// ahead of sees each of them a few times.
 func TestManyWaitersForASlotOfAWaiter(t *testing.T) {
 	graph := New()
 	p, q := [][]string{{"p"}}, [][]string{{"q"}}
@@ -61,13 +60,13 @@ func TestManyWaitersForASlotOfAWaiter(t *testing.T) {
 	}
 	graph.Join(&Ticket{Want: Want{ID: "ahead", Owner: "Ben", Paths: q}, Place: 2000})
 	graph.Join(&Ticket{Want: Want{ID: "ann", Owner: "Ann", Paths: q}, Place: 2001})
-	begun := time.Now()
+	before := graph.steps
 	assert.Equal(t, "ahead", graph.Ahead("ann").Ticket.ID)
-	assert.Less(t, time.Since(begun), time.Second)
+	assert.Less(t, graph.steps-before, 20_000)
 }
 
 // An owner has many requests in the lines of many places, and somebody else waits behind them. A further lease of the owner closes no cycle, and
-// finding that takes no seconds.
+// finding that sees each place of a request a few times.
 func TestManyRequestsOfOneOwner(t *testing.T) {
 	graph := New()
 	var paths [][]string
@@ -80,13 +79,13 @@ func TestManyRequestsOfOneOwner(t *testing.T) {
 	}
 	graph.Join(&Ticket{Want: Want{ID: "eve", Owner: "Eve", Paths: paths}, Place: 6000})
 	graph.Hold(&Claim{Want{ID: "a", Owner: "Ann", Paths: [][]string{{"q"}}}, 0})
-	begun := time.Now()
+	before := graph.steps
 	assert.Equal(t, Effects{}, graph.Check("Ann"))
-	assert.Less(t, time.Since(begun), time.Second)
+	assert.Less(t, graph.steps-before, 480_000)
 }
 
 // Thousands of owners wait for each other in a chain, and joined the line in the reverse order. At its end, one waits for a slot, of which another
-// is free. The look for the owners that wait for a holder of that place finds none, and takes no seconds.
+// is free. The look for the owners that wait for a holder of that place finds none, and sees each of them a few times.
 func TestAChainOfOwnersInReverseOrder(t *testing.T) {
 	const n = 8000
 	graph := New()
@@ -103,9 +102,9 @@ func TestAChainOfOwnersInReverseOrder(t *testing.T) {
 	}
 	graph.Join(&Ticket{Want: Want{ID: "ahead", Owner: "Ben", Paths: place(-1)}, Place: n + 1})
 	graph.Join(&Ticket{Want: Want{ID: "ann", Owner: "Ann", Paths: place(-1)}, Place: n + 2})
-	begun := time.Now()
+	before := graph.steps
 	assert.Equal(t, "ahead", graph.Ahead("ann").Ticket.ID)
-	assert.Less(t, time.Since(begun), 2*time.Second)
+	assert.Less(t, graph.steps-before, 5*n)
 }
 
 // A request waits for one of several slots on each of many places, and the holders of these slots wait for each other in a chain. At its end, one
@@ -136,9 +135,9 @@ func TestSlotsOfAChainOfOwners(t *testing.T) {
 	graph.Join(&Ticket{Want: many, Place: 1})
 	graph.Join(&Ticket{Want: Want{ID: "ahead", Owner: "Ben", Paths: place(-1)}, Place: n + 2})
 	graph.Join(&Ticket{Want: Want{ID: "ann", Owner: "Ann", Paths: place(-1)}, Place: n + 3})
-	begun := time.Now()
+	before := graph.steps
 	assert.Equal(t, "ahead", graph.Ahead("ann").Ticket.ID)
-	assert.Less(t, time.Since(begun), 2*time.Second)
+	assert.Less(t, graph.steps-before, 2*n*n)
 }
 
 // A request waits for a slot. One holder of a slot waits for Ann. The other one waits behind an owner that joined the line later, and that gets a slot
