@@ -245,7 +245,7 @@ func (a *acquisition) stillFrozen(ctx context.Context, t *target, s suspect) boo
 	record, there, err := a.read(ctx, t, s.unreadable)
 	record, there = s.holders.own(record, there)
 	switch {
-	case !s.recorded && !s.unreadable && (err != nil || there),
+	case !s.recorded && !s.unreadable && (there || err != nil && !errors.Is(err, ErrUnsupported)),
 		(s.recorded || s.unreadable) && err == nil && (!there || s.unreadable || !record.same(s.record) || s.left(a.m.config.Clock.Now()) > 0):
 		return false
 	}

@@ -1,6 +1,7 @@
 package remote_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,4 +35,34 @@ func TestFrozenTabWithOpenFileIsTakenOver(t *testing.T) {
 			})
 		})
 	}
+}
+
+// withoutFiles are the records of a browser that has no file storage.
+type withoutFiles struct{ lock.Records }
+
+func (withoutFiles) Read(context.Context, string) (lock.Record, bool, error) {
+	return lock.Record{}, false, lock.ErrUnsupported
+}
+
+func (withoutFiles) Claim(context.Context, lock.Record, bool) (int64, error) {
+	return 0, lock.ErrUnsupported
+}
+
+func (withoutFiles) Remove(context.Context, lock.Record) error { return nil }
+
+// The browser has no file storage. A tab is frozen while it waits for the server, and another tab takes over.
+func TestFrozenWaiterOfServerWithoutFilesIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHousehold(newInternet())
+		frozen := h.freeze(t)
+		local := h.local("b")
+		local.Records = lock.WithFallback(withoutFiles{}, &lock.WallTokens{Clock: lock.SystemClock{}}, nil)
+		waiting := h.openOver(t, "B", "b", local).begin(t.Context(), patient)
+		sleep(25 * time.Second)
+		require.Empty(t, waiting, "it may be busy")
+		sleep(20 * time.Second)
+		require.NotEmpty(t, waiting)
+		require.NoError(t, <-waiting)
+		<-frozen.Lost()
+	})
 }
