@@ -237,18 +237,17 @@ func (m *Manager) ask(ctx context.Context, r *presence) error {
 	if m.config.Channel == nil || r.complete() {
 		return nil
 	}
-	return m.collectAnswers(ctx, presenceLimit, func(a Message) bool {
+	return m.collectAnswers(ctx, NewID(), presenceLimit, func(a Message) bool {
 		r.add(a.Holders, a.Waiters)
 		return r.complete()
 	})
 }
 
 // collectAnswers asks all owners for their holders and waiters, and passes their answers to take one at a time, until take has
-// enough or the limit is over.
-func (m *Manager) collectAnswers(ctx context.Context, limit time.Duration, take func(Message) (enough bool)) error {
+// enough or the limit is over. Late answers to an earlier question of the same round count too.
+func (m *Manager) collectAnswers(ctx context.Context, round string, limit time.Duration, take func(Message) (enough bool)) error {
 	ctx, stop := context.WithTimeout(ctx, limit)
 	defer stop()
-	round := NewID()
 	answers := make(chan Message)
 	stopListening, err := m.config.Channel.Listen(func(a Message) {
 		if a.Kind == HereIAm && a.Round == round {

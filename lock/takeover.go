@@ -156,7 +156,7 @@ func (a *acquisition) ask(ctx context.Context, s *suspect) (frozen bool, again t
 		s.silent = 0
 	}
 	limit := max(presenceLimit, min(lookAgain, s.patience()-s.silent))
-	if ttl, ok := a.m.answers(ctx, limit, len(s.holders.clients)); ok {
+	if ttl, ok := a.answers(ctx, limit, len(s.holders.clients)); ok {
 		s.unreadable, s.silent, s.answered, s.ttl = false, 0, true, max(s.ttl, ttl)
 		return false, lookAgain
 	}
@@ -249,7 +249,7 @@ func (a *acquisition) stillFrozen(ctx context.Context, t *target, s suspect) boo
 		(s.recorded || s.unreadable) && err == nil && (!there || s.unreadable || !record.same(s.record) || s.left(a.m.config.Clock.Now()) > 0):
 		return false
 	}
-	if _, lives := a.m.answers(ctx, presenceLimit, 1); lives {
+	if _, lives := a.answers(ctx, presenceLimit, 1); lives {
 		return false
 	}
 	return a.holders(ctx, t).among(s.holders)
@@ -321,13 +321,14 @@ func (a *acquisition) read(ctx context.Context, t *target, unreadable bool) (Rec
 
 // answers reports whether a living owner holds the project or a part of it. Every lease of the project holds the project's name on this
 // machine, at least shared, under whatever name the owner reports it: that of this machine or of a server. If no owner can be asked, the owner may live.
-// The question stays open until so many owners have answered, or for the limit. answers returns the longest TTL of the leases that were reported.
-func (m *Manager) answers(ctx context.Context, limit time.Duration, owners int) (ttl time.Duration, ok bool) {
-	if ttl, ok = holding(m.present()); ok {
+// The question stays open until so many owners have answered, or for the limit. A busy owner may answer later: its answer counts for the next question.
+// answers returns the longest TTL of the leases that were reported.
+func (a *acquisition) answers(ctx context.Context, limit time.Duration, owners int) (ttl time.Duration, ok bool) {
+	if ttl, ok = holding(a.m.present()); ok {
 		return ttl, ok
 	}
-	err := m.collectAnswers(ctx, limit, func(a Message) (enough bool) {
-		if longest, lives := holding(a.Holders, a.Waiters); lives {
+	err := a.m.collectAnswers(ctx, a.opts.LeaseID, limit, func(said Message) (enough bool) {
+		if longest, lives := holding(said.Holders, said.Waiters); lives {
 			ttl, ok, owners = max(ttl, longest), true, owners-1
 		}
 		return ok && owners <= 0

@@ -85,22 +85,24 @@ func TestHolderOfAPlaceKeepsItsLockWithinItsTTL(t *testing.T) {
 	})
 }
 
-// A tab holds a place, for which there is no record, and is so busy that it answers each question a second later. A tab with a server that waits
+// A tab holds a place, for which there is no record, and is so busy that it answers each question seconds later. A tab with a server that waits
 // for the project steals nothing from it.
 func TestSlowHolderOfAPlaceKeepsItsLock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHousehold(newInternet())
-		m, err := lock.NewManager(lock.Config{OwnerID: "holder", Backends: []lock.Backend{h.local("holder")}, Channel: locktest.Late(h.network.Join(), time.Second)})
-		require.NoError(t, err)
-		t.Cleanup(func() { assert.NoError(t, m.Close(context.Background())) })
-		place, err := m.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"u1"}})
-		require.NoError(t, err)
-		waiting := h.open(t, "B", "waiter").begin(t.Context(), patient)
-		sleep(5 * time.Minute)
-		require.NoError(t, place.Err())
-		require.NoError(t, place.Release(t.Context()))
-		require.NoError(t, <-waiting)
-	})
+	for _, late := range []time.Duration{time.Second, 7 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHousehold(newInternet())
+			m, err := lock.NewManager(lock.Config{OwnerID: "holder", Backends: []lock.Backend{h.local("holder")}, Channel: locktest.Late(h.network.Join(), late)})
+			require.NoError(t, err)
+			t.Cleanup(func() { assert.NoError(t, m.Close(context.Background())) })
+			place, err := m.Acquire(t.Context(), lock.AcquireOptions{Path: []string{"u1"}})
+			require.NoError(t, err)
+			waiting := h.open(t, "B", "waiter").begin(t.Context(), patient)
+			sleep(5 * time.Minute)
+			require.NoError(t, place.Err(), late)
+			require.NoError(t, place.Release(t.Context()))
+			require.NoError(t, <-waiting)
+		})
+	}
 }
 
 // Two tabs hold places, for which there are no records. A tab that waits for the project learns the TTLs of both: the one with the longer TTL keeps
