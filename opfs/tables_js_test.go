@@ -258,24 +258,36 @@ func TestRemovedTableIsNotClosed(t *testing.T) {
 	c.steps.file.tables = made("tables.js", "new module.Tables(20)")
 	asked := must(must(safejs.Global().Get("Object")).New())
 	require.NoError(t, asked.Set("n", 0))
-	replace(t, prototype("FileSystemFileHandle"), "getFile", "return async function () { argument.n++; throw new DOMException('planted', 'NotFoundError') }", asked)
+	removed := func() { require.NoError(t, asked.Set("removed", true)) } // until the next look
+	replace(t, prototype("FileSystemFileHandle"), "getFile", `return async function () {
+		if (!argument.removed) return before.call(this)
+		argument.removed = false
+		argument.n++
+		throw new DOMException('planted', 'NotFoundError')
+	}`, asked)
 	looks := func(n int) bool { return must(must(asked.Get("n")).Int()) >= n }
+	removed()
 	makeStep(t, c) // the client looks once, 20 ms later
 	require.Eventually(t, func() bool { return looks(1) }, prompt, time.Millisecond)
 	assert.True(t, fileIsOpen(t, dir))
 
-	next, err := NewDir(newRoot())
-	require.NoError(t, err)
-	c.steps.file.tables = made("tables.js", "new module.Tables(1e9, 20)")
-	for range 2 {
-		require.True(t, c.steps.turn.take(t.Context()))
-		dir, c.steps.file.dir, c.steps.file.open = c.steps.file.dir, next, false
-		c.steps.turn.give()
-		makeStep(t, c)
-		<-time.After(30 * time.Millisecond)
-		next, err = NewDir(newRoot())
+	cleared := func() {
+		next, err := NewDir(newRoot())
 		require.NoError(t, err)
+		require.True(t, c.steps.turn.take(t.Context()))
+		defer c.steps.turn.give()
+		dir, c.steps.file.dir, c.steps.file.open = c.steps.file.dir, next, false
 	}
+	c.steps.file.tables = made("tables.js", "new module.Tables(1e9, 20)")
+	cleared()
+	makeStep(t, c)
+	for !fileIsOpen(t, c.steps.file.dir) { // a step that the client made by itself has closed it
+		makeStep(t, c)
+	}
+	<-time.After(30 * time.Millisecond) // after which a step looks
+	removed()
+	cleared()
+	makeStep(t, c)
 	assert.True(t, looks(2))
 	assert.True(t, fileIsOpen(t, dir))
 }
