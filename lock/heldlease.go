@@ -181,7 +181,7 @@ func (h *heldLease) lapse() *Error {
 		e.Detail = "not renewed for " + age.Round(time.Millisecond).String() + ", and ttlMs is " + millis(lease.TTL) + "; acquire it again before writing"
 		return e
 	}
-	if wait.Closed(h.enclosed()) {
+	if wait.Closed(h.enclosed()) || h.within != nil && h.within.lapse() != nil { // it may not have looked yet
 		e.Code, e.Detail = CodeLost, errEnclosingEnded.Error()
 		return e
 	}

@@ -185,3 +185,25 @@ func TestNoLeaseWithinOneThatWasStolenWhileFrozen(t *testing.T) {
 		w.mustBeFree()
 	})
 }
+
+// A page sleeps past the TTL of its lease, but not past that of a nested one, which was renewed later. The nested lease ends at its next look
+// at the clock, before the outer one looks: another client may hold the place.
+func TestNestedLeaseEndsWithOneThatSleptPastItsTTL(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a := w.tab("a")
+		outer := a.acquire(place("x"))
+		w.sleep(5 * time.Second)
+		inner, err := a.Acquire(lock.Within(t.Context(), outer), place("x", "y"))
+		require.NoError(t, err)
+		innermost, err := a.Acquire(lock.Within(t.Context(), inner), place("x", "y", "z"))
+		require.NoError(t, err)
+		w.clock.Sleep(lock.DefaultWebLockTTL - 3*time.Second)
+		_, err = innermost.Renew(t.Context())
+		require.ErrorIs(t, err, lock.ErrLost)
+		_, err = inner.Renew(t.Context())
+		require.ErrorIs(t, err, lock.ErrLost)
+		w.sleep(10 * time.Second)
+		require.ErrorIs(t, outer.Err(), lock.ErrStale)
+		w.mustBeFree()
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -252,5 +253,45 @@ func TestPlaceWithinLeaseThatCannotBeRenewed(t *testing.T) {
 		require.NoError(t, outer.Err())
 		assert.Greater(t, renewals, 3, "of both leases, again")
 		assert.Len(t, n.places(), 1)
+	})
+}
+
+// asleep is the clock of a machine that wakes.
+type asleep struct {
+	lock.Clock
+	slept atomic.Int64
+}
+
+func (c *asleep) Now() lock.Instant {
+	now := c.Clock.Now()
+	now.Wall = now.Wall.Add(time.Duration(c.slept.Load()))
+	return now
+}
+
+// A machine sleeps past the TTL of a lease, but not past that of a nested one, and another machine has the place when it wakes. The nested
+// lease is not renewed, although the server still has it and the outer lease has not looked at the clock yet.
+func TestPlaceWithinLeaseThatSleptPastItsTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, space, clock := newInternet(), locktest.NewSpace(), &asleep{Clock: lock.SystemClock{}}
+		document := remote.NewDocument(remote.Config{Server: &browser{net: n, session: "A"}, URL: "https://locks.example/", Document: "project",
+			Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: space.Client("a")}})
+		a, err := lock.NewManager(lock.Config{Clock: clock, Backends: []lock.Backend{document.Backend()}})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, a.Close(context.Background())) }()
+		outer, err := a.Acquire(t.Context(), at("x"))
+		require.NoError(t, err)
+		often := at("x", "y")
+		often.HeartbeatInterval = 2 * time.Second
+		inner, err := a.Acquire(lock.Within(t.Context(), outer), often)
+		require.NoError(t, err)
+		sleep(9 * time.Second)
+		clock.slept.Add(int64(26 * time.Second))
+		n.mu.Lock()
+		n.remove(n.byName(strconv.FormatInt(outer.Token, 10))) // it has expired
+		n.mu.Unlock()
+		later := open(t, n, locktest.NewSpace(), "B", "b").acquire(at("x"))
+		_, err = inner.Renew(t.Context())
+		require.ErrorIs(t, err, lock.ErrLost)
+		require.NoError(t, later.Err())
 	})
 }
