@@ -104,6 +104,9 @@ func (relay *Relay) askHolder(ctx context.Context, r locks.Request, grace time.D
 	if err != nil {
 		return locks.Lease{}, err
 	}
+	if in.lease != nil { // also without a question, if the lock has just ended
+		defer release(ctx, in.lease)
+	}
 	switch {
 	case len(in.questions) > 0:
 	case len(in.known) == 0:
@@ -112,7 +115,6 @@ func (relay *Relay) askHolder(ctx context.Context, r locks.Request, grace time.D
 		r.Wait = grace
 		return relay.table.Acquire(ctx, r)
 	}
-	defer release(ctx, in.lease)
 	lease, cause, err := relay.await(ctx, r, in, grace)
 	if err == nil {
 		relay.endAll(ctx, in, nil, "")
