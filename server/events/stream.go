@@ -168,8 +168,12 @@ func (h *Hub) watchPast(ctx context.Context, document string, last kv.Entry, aft
 	return after, nil
 }
 
+// maxRest bounds the pause after a watch of the past. The watch may have taken long because the store was away.
+const maxRest = 10 * time.Second
+
 // lookBack returns the next changes of a document after a revision. It stops at last, or after about 10*maxMissed changes (a few
-// megabytes). One client at a time may look back. The next one waits nine times as long as the look took, so that writes have most of the time.
+// megabytes). One client at a time may look back. The next one waits nine times as long as the look took, at most maxRest, so that writes have
+// most of the time.
 func (h *Hub) lookBack(ctx context.Context, last kv.Entry, after int64) (past []kv.Entry, err error) {
 	select {
 	case h.looking <- struct{}{}:
@@ -177,7 +181,7 @@ func (h *Hub) lookBack(ctx context.Context, last kv.Entry, after int64) (past []
 		return nil, context.Cause(ctx)
 	}
 	begun := time.Now()
-	defer func() { time.AfterFunc(9*time.Since(begun), func() { <-h.looking }) }()
+	defer func() { time.AfterFunc(min(9*time.Since(begun), maxRest), func() { <-h.looking }) }()
 	err = h.store.Watch(ctx, last.Key, after, func(changes []kv.Change) error {
 		for _, c := range changes {
 			if c.Key == last.Key { // and not a document whose name begins with this document's name
