@@ -269,7 +269,7 @@ func (c *asleep) Now() lock.Instant {
 }
 
 // A machine sleeps past the TTL of a lease, but not past that of a nested one, and another machine has the place when it wakes. The nested
-// lease is not renewed, although the server still has it and the outer lease has not looked at the clock yet.
+// lease is not renewed, although the server still keeps it and the outer lease has not looked at the clock yet.
 func TestPlaceWithinLeaseThatSleptPastItsTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, space, clock := newInternet(), locktest.NewSpace(), &asleep{Clock: lock.SystemClock{}}
