@@ -208,7 +208,7 @@ func TestWaiterFreezesBeforeItsTakeover(t *testing.T) {
 		}
 		got := <-first
 		require.NoError(t, got.err)
-		between(t, 15*time.Second, got.at, 22*time.Second)
+		between(t, 20*time.Second, got.at, 26*time.Second)
 		assert.True(t, isLost(stealer))
 		for i := range waiters {
 			w.sleep(time.Minute)
