@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/lock"
@@ -30,31 +29,13 @@ func TestSlowHolderBesideAnOldRecordKeepsItsLock(t *testing.T) {
 	})
 }
 
-// napping is the clock of a page that was frozen for some time.
-type napping struct {
-	lock.Clock
-	frozen atomic.Int64
-}
-
-func (c *napping) Now() lock.Instant {
-	now, frozen := c.Clock.Now(), time.Duration(c.frozen.Load())
-	return lock.Instant{Wall: now.Wall.Add(frozen), Mono: now.Mono + frozen}
-}
-
 // Two tabs hold the project shared, and one of them is frozen. The other one is busy when the waiter asks, and again after the waiter was
 // frozen itself for a minute. That minute is no silence of the holder.
 func TestFreezeOfAWaiterIsNoSilenceOfTheHolder(t *testing.T) {
 	virtual(t, func(t *testing.T, w *world) {
 		network, busy, clock := locktest.NewNetwork(), new(atomic.Bool), &napping{Clock: w.clock}
-		b := w.backend("holder")
-		b.Records = &locktest.Records{} // others read the record with the highest token, which is that of the frozen tab
-		holder := w.configured("holder", lock.Config{Backends: []lock.Backend{b}, Channel: network.JoinBusy(busy)})
-		lease := holder.acquire(lock.AcquireOptions{Mode: lock.Shared})
-		w.frozenAs(lock.Shared, 25*time.Second)
-		waiter, err := lock.NewManager(lock.Config{OwnerID: "waiter", Clock: clock, Backends: []lock.Backend{w.backend("waiter")}, Channel: network.Join()})
-		require.NoError(t, err)
-		defer func() { assert.NoError(t, waiter.Close(context.Background())) }()
-		go func() { _, _ = waiter.Acquire(t.Context(), patient) }()
+		holder, lease := w.besideAFrozenTab(network.JoinBusy(busy))
+		w.waitsBy(clock, w.backend("waiter"), network.Join())
 		for range 3 {
 			w.sleep(24 * time.Second)
 			busy.Store(true)
