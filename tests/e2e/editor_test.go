@@ -145,9 +145,9 @@ func (e editors) decide(t *testing.T) {
 	assert.Equal(t, "The quick brown fox.", browser.Get[string](e.ben, "$('decide-base').textContent"))
 	editorShots(t, map[string]*browser.Tab{"deciding": e.ben})
 	accessible(t, e.ben, "deciding")
-	assert.True(t, browser.Get[bool](e.ben, "$('decide-use').disabled"), "another tab writes")
+	assert.True(t, browser.Get[bool](e.ben, "$('decide-use').ariaDisabled === 'true'"), "another tab writes")
 	press(e.ben, "ask")
-	e.ben.WaitFor("kind() === 'holding' && !$('decide-use').disabled", browser.Limit)
+	e.ben.WaitFor("kind() === 'holding' && $('decide-use').ariaDisabled === 'false'", browser.Limit)
 	e.cleo.WaitFor("!$('decide').hidden", browser.Limit)
 	decideByKeyboard(t, e.ben)
 	if err := e.ben.Wait("$('decide').hidden && $('text').value === 'The quick brown fox. Hers.\\nThe quick brown fox. Unsaved words.'", browser.Limit); err != nil {

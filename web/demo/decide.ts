@@ -3,7 +3,7 @@
 
 import type { Draft } from "./holdfast.js";
 import { drawDiff, drawText } from "./diff-view.js";
-import { byId, make, setText } from "./dom.js";
+import { byId, make, setAttribute, setText } from "./dom.js";
 import { size } from "./lists.js";
 import { merge } from "./merge.js";
 import { clock } from "./time.js";
@@ -64,9 +64,10 @@ export class Decide {
   get #draft(): Draft | undefined { return this.#drafts.find(({ id }) => id === this.#select.value) ?? this.#drafts[0]; }
 
   #button(id: string, act: (draft: Draft) => Promise<void>): void {
-    byId(id).addEventListener("click", () => {
+    const button = byId(id);
+    button.addEventListener("click", () => {
       const draft = this.#draft;
-      if (draft) void this.#actions.attempt(() => act(draft));
+      if (draft && button.getAttribute("aria-disabled") !== "true") void this.#actions.attempt(() => act(draft));
     });
   }
 
@@ -76,7 +77,7 @@ export class Decide {
     const focused = section.contains(document.activeElement);
     section.hidden = drafts.length === 0;
     if (focused && section.hidden) byId("text").focus(); // the user decided with the keyboard
-    byId<HTMLButtonElement>("decide-use").disabled = readOnly;
+    setAttribute(byId("decide-use"), "aria-disabled", String(readOnly)); // it keeps the focus, for a page that may write again soon
     const shape = JSON.stringify([drafts, revision]);
     if (shape === this.#shown) return;
     this.#shown = shape;
