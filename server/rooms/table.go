@@ -56,8 +56,10 @@ func (t *table) place(x *txn, token, id string) {
 	x.put(socketPrefix+token, []byte(t.instance))
 }
 
+// exists reads the time of a room's last change, which a room has as long as it exists. The room itself may be large, and thousands of sockets
+// may ask at once.
 func (t *table) exists(ctx context.Context, id string) (bool, error) {
-	entry, _, err := t.store.Get(ctx, roomPrefix+id)
+	entry, _, err := t.store.Get(ctx, updatePrefix+id)
 	if err != nil {
 		return false, known(err)
 	}
