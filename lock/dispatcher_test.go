@@ -39,7 +39,7 @@ func TestListenersSeeOneOrder(t *testing.T) {
 			}()
 		}
 		w.mustBeFree()
-		require.NoError(t, a.Flush(t.Context()))
+		require.NoError(t, a.FlushEvents(t.Context()))
 		require.Len(t, seen[0], 50)
 		for _, other := range seen[1:] {
 			assert.Equal(t, seen[0], other)
@@ -65,10 +65,10 @@ func TestListenersThatPanicOrBlockDoNotAffectOthers(t *testing.T) {
 
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()
-		assert.ErrorIs(t, a.Flush(ctx), context.DeadlineExceeded, "one listener has seen nothing yet")
+		assert.ErrorIs(t, a.FlushEvents(ctx), context.DeadlineExceeded, "one listener has seen nothing yet")
 		assert.Zero(t, unblocked.Load())
 		close(blocked)
-		require.NoError(t, a.Flush(t.Context()))
+		require.NoError(t, a.FlushEvents(t.Context()))
 		assert.EqualValues(t, 5, unblocked.Load())
 	})
 }
@@ -84,7 +84,7 @@ func TestUnsubscribe(t *testing.T) {
 			unsubscribe()
 		})
 		a.churn()
-		require.NoError(t, a.Flush(t.Context()))
+		require.NoError(t, a.FlushEvents(t.Context()))
 		assert.Equal(t, 1, calls, "queued events are not handled after unsubscribing")
 		assert.Len(t, a.seen(), 15)
 	})
@@ -119,7 +119,7 @@ func TestCloseDeliversWhatWasEmitted(t *testing.T) {
 		assert.Equal(t, 5, slow)
 		assert.Equal(t, 5*time.Minute, time.Since(w.start))
 		a.Subscribe(func(lock.Event) { t.Error("subscribed after the end") })()
-		require.NoError(t, a.Flush(t.Context()))
+		require.NoError(t, a.FlushEvents(t.Context()))
 	})
 }
 
@@ -156,7 +156,7 @@ func TestSubscribeAll(t *testing.T) {
 		<-first
 		m.release(lease)
 		close(goOn)
-		require.NoError(t, m.Flush(t.Context()))
+		require.NoError(t, m.FlushEvents(t.Context()))
 		assert.Len(t, batches, 2, "events that arrive while it is busy come as one batch")
 		assert.Equal(t, m.seen(), slices.Concat(batches...))
 	})

@@ -123,8 +123,8 @@ func (m *Manager) SubscribeAll(listener func([]Event)) (unsubscribe func()) {
 	return m.events.subscribe(listener, math.MaxInt)
 }
 
-// Flush returns when every listener has handled all events so far, or with the cause when ctx ends.
-func (m *Manager) Flush(ctx context.Context) error { return m.events.flush(ctx) }
+// FlushEvents returns when every listener has handled all events so far, or with the cause when ctx ends.
+func (m *Manager) FlushEvents(ctx context.Context) error { return m.events.flush(ctx) }
 
 // AcquireResources acquires one lease on several resources of an account. A caller that acquires everything it needs in
 // one such call is never part of a deadlock, whatever the order of the ids.

@@ -217,7 +217,7 @@ func (e *editor) forget() {
 func (e *editor) publish(event autosave.Event) {
 	o, bytes := encodeAutosave(event)
 	if event.Type == autosave.EventEditable {
-		_ = e.s.manager.Flush(context.Background()) // the page then knows the lease
+		_ = e.s.manager.FlushEvents(context.Background()) // the page then knows the lease
 		ctx, stop := context.WithTimeout(context.Background(), askLimit)
 		defer stop()
 		_, _ = e.ask(ctx, o, bytes)

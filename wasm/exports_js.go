@@ -73,7 +73,7 @@ func (s *service) call(m method, args []safejs.Value) (any, error) {
 
 // afterEvents delivers the events of an operation to the facade before its result.
 func (s *service) afterEvents(value any, err error) (any, error) {
-	_ = s.manager.Flush(context.Background())
+	_ = s.manager.FlushEvents(context.Background())
 	return value, err
 }
 
