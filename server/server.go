@@ -157,7 +157,7 @@ func (s *Server) openTable(ctx context.Context, counts *metrics.Metrics) (err er
 	}
 	s.table, err = locks.Open(ctx, s.store, locks.Config{
 		Record: recorded.Lock, Ended: ended, Metrics: counts, Log: c.Log, InstanceTTL: c.InstanceTTL, Alone: s.store.Alone(),
-		MaxHeld: c.MaxLocks, MaxWaiting: c.MaxWaiting, MaxTickets: c.MaxTickets, Crowded: s.store.Crowded,
+		MaxHeld: c.MaxLocks, MaxWaiting: c.MaxWaiting, MaxTickets: c.MaxTickets, ReservedForLeases: s.store.ReservedForLeases,
 	})
 	return err
 }

@@ -115,7 +115,7 @@ func (relay *Relay) put(ctx context.Context, in *inquiry, q *question) error {
 			ops = relay.record(q.document, before, Cancelled)
 		}
 		free = kv.Unchanged(old)
-	} else if relay.store.Crowded() {
+	} else if relay.store.ReservedForLeases() {
 		return kv.ErrReserved // a question and its asker's place in the queue take space
 	}
 	if in.lease == nil {

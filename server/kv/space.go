@@ -67,17 +67,18 @@ func (s *Store) Space() Space {
 	return *s.embedded.space.Load()
 }
 
-// Crowded reports whether an embedded store has used half of the space that only locks may use. The other half is for the leases that exist:
-// without it nothing renews, releases or ends them, and the store does not open again.
-func (s *Store) Crowded() bool {
+// ReservedForLeases reports whether the remaining space of an embedded store is for the leases that exist: half of the space that only locks
+// may use is used. Without the other half, nothing renews, releases or ends those leases, and the store does not open again.
+func (s *Store) ReservedForLeases() bool {
 	if s.embedded == nil {
 		return false
 	}
-	return s.embedded.etcd.Server.Backend().SizeInUse() > crowdedAt(s.Space().Quota)
+	return s.embedded.etcd.Server.Backend().SizeInUse() > reservedForLeasesAt(s.Space().Quota)
 }
 
-// crowdedAt is in the middle between the size at which contents are refused, and etcd's own limit. With the default quota that limit is the quota.
-func crowdedAt(quota int64) int64 { return (quota/100*fullAt + hardQuota(quota)) / 2 }
+// reservedForLeasesAt is in the middle between the size at which contents are refused, and etcd's own limit. With the default quota that limit
+// is the quota.
+func reservedForLeasesAt(quota int64) int64 { return (quota/100*fullAt + hardQuota(quota)) / 2 }
 
 // spaceMaintainer measures the space of an embedded store and frees space.
 type spaceMaintainer struct {
@@ -88,7 +89,7 @@ type spaceMaintainer struct {
 	next      *nextSegment
 	compacted time.Time
 	used      int64         // the fewest bytes in use since then
-	reserved  int64         // bytes of the database file whose blocks are allocated
+	allocated int64         // bytes of the database file whose blocks are allocated
 	holds     bool          // whether the reserve file exists
 	rest      time.Time     // until then the file does not shrink again
 	pause     time.Duration // after the last attempt to shrink the file
@@ -167,13 +168,13 @@ func (k *spaceMaintainer) look(ctx context.Context) error {
 // because the log needs them. etcd's log allocates its own blocks for the current segment and the next one. It reports
 // whether less is free than r says.
 func (k *spaceMaintainer) reserve(r Space) bool {
-	if r.Size+growth/2 <= k.reserved || r.Free >= 0 && r.Free < diskReserve() {
+	if r.Size+growth/2 <= k.allocated || r.Free >= 0 && r.Free < diskReserve() {
 		return false
 	}
 	want := r.Size + growth
 	err := reserveBlocks(filepath.Join(k.dir, "member", "snap", "db"), want)
 	if err == nil {
-		k.reserved = want
+		k.allocated = want
 	}
 	return err == nil
 }
@@ -203,7 +204,7 @@ func (k *spaceMaintainer) alarmed() bool {
 // clears etcd's alarm, which etcd never clears itself.
 func (k *spaceMaintainer) reclaim(ctx context.Context, r Space) error {
 	k.used = min(k.used, r.Used) // the pages that the last compaction has freed
-	late := time.Since(k.compacted) > 10*time.Second || r.Used > k.used+min(growth, hardQuota(k.quota)-crowdedAt(k.quota))/4 || k.alarmed()
+	late := time.Since(k.compacted) > 10*time.Second || r.Used > k.used+min(growth, hardQuota(k.quota)-reservedForLeasesAt(k.quota))/4 || k.alarmed()
 	if (r.Full || r.Used >= k.quota/100*goodAt) && late {
 		k.compacted, k.used = time.Now(), r.Used
 		_, revision, err := k.s.Get(ctx, "ready")
@@ -240,7 +241,7 @@ func (k *spaceMaintainer) shrink(r Space) error {
 		return nil
 	}
 	began, backend := time.Now(), k.s.embedded.etcd.Server.Backend()
-	k.reserved = 0 // Defrag creates a new file
+	k.allocated = 0 // Defrag creates a new file
 	err := backend.Defrag()
 	k.left = backend.SizeInUse()
 	k.pause = min(max(measureInterval, 2*k.pause), max(longestPause, 20*time.Since(began)))

@@ -53,7 +53,7 @@ func (t *Table) withinLimits(own *ticket, r Request) error {
 // mayGrow returns [kv.ErrReserved] if the remaining space of the store is for the leases that exist. A place in the queue takes space, too. A
 // request that repeats or replaces a lease adds nothing, nor does one that waits already.
 func (t *Table) mayGrow(own *ticket, r Request) error {
-	if !t.crowded() {
+	if !t.reservedForLeases() {
 		return nil
 	}
 	t.mirror.mu.Lock()
@@ -103,7 +103,7 @@ func (t *Table) mayForbid(ctx context.Context, own *ticket) error {
 	switch {
 	case t.remembersMuch(own.Holder):
 		refusal = ErrTooManyTickets
-	case t.crowded():
+	case t.reservedForLeases():
 		refusal = kv.ErrReserved
 	default:
 		return nil
@@ -122,5 +122,7 @@ func (t *Table) mayForbid(ctx context.Context, own *ticket) error {
 	return nil
 }
 
-// crowded reports whether the store has no space for further leases.
-func (t *Table) crowded() bool { return t.config.Crowded != nil && t.config.Crowded() }
+// reservedForLeases reports whether the store has no space for further leases.
+func (t *Table) reservedForLeases() bool {
+	return t.config.ReservedForLeases != nil && t.config.ReservedForLeases()
+}

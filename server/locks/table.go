@@ -48,8 +48,8 @@ type Config struct {
 	Record func(document string, c Change) []kv.Op
 	// Ended is called with the revision when the exclusive lease of a document has ended. It may be nil.
 	Ended func(document string, revision int64)
-	// Crowded reports whether the store has no space for further leases. Nil is never.
-	Crowded func() bool
+	// ReservedForLeases reports whether the store has no space for further leases. Nil means that it always has.
+	ReservedForLeases func() bool
 	// Metrics and Log may be nil.
 	Metrics *metrics.Metrics
 	Log     *slog.Logger

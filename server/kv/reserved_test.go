@@ -14,8 +14,8 @@ func TestSpaceForTheLocksThatExist(t *testing.T) {
 	for _, quota := range []int64{16 << 20, 64 << 20, 2 << 30, 7 << 30, defaultQuota, storage.MaxQuotaBytes, 16 << 30} {
 		t.Run(fmt.Sprint(quota), func(t *testing.T) {
 			share := quota / 100 * 2
-			assert.Greater(t, crowdedAt(quota), quota/100*fullAt+share)
-			assert.Less(t, crowdedAt(quota), hardQuota(quota)-share)
+			assert.Greater(t, reservedForLeasesAt(quota), quota/100*fullAt+share)
+			assert.Less(t, reservedForLeasesAt(quota), hardQuota(quota)-share)
 		})
 	}
 }
