@@ -156,7 +156,7 @@ func (s *Server) openTable(ctx context.Context, counts *metrics.Metrics) (err er
 		ended = s.names.note
 	}
 	s.table, err = locks.Open(ctx, s.store, locks.Config{
-		Record: recorded.Lock, Ended: ended, Metrics: counts, Log: c.Log, InstanceTTL: c.InstanceTTL, Alone: s.store.Alone(),
+		Record: recorded.Lock, Ended: ended, Metrics: counts, Log: c.Log, InstanceTTL: c.InstanceTTL, SingleServer: s.store.SingleServer(),
 		MaxHeld: c.MaxLocks, MaxWaiting: c.MaxWaiting, MaxTickets: c.MaxTickets, ReservedForLeases: s.store.ReservedForLeases,
 	})
 	return err

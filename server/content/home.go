@@ -43,7 +43,7 @@ func (s *Store) Bind(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(names) > 0 || !s.KV.Alone() {
+	if len(names) > 0 || !s.KV.SingleServer() {
 		return fmt.Errorf("--blobs does not have the contents of this store: their mark %s is missing. "+
 			"Use the same directory or bucket as the other servers, or restore the blobs from a backup", mark)
 	}

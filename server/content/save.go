@@ -64,7 +64,7 @@ func (s *Store) remember(ctx context.Context, document string, before descriptio
 	unchanged := kv.ChangedAt(deletedPrefix+document, entry.Modified)
 	stored := before.Token == by.Token && before.ETag != ""
 	switch {
-	case err != nil || by.Alone:
+	case err != nil || by.OneChange:
 		return nil, unchanged, err
 	case by.Token == 0:
 		ops, err := s.rememberErased(ctx, document, before)

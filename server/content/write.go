@@ -45,8 +45,8 @@ type Right struct {
 	Fence func(context.Context) ([]kv.Cond, error)
 	// Also are further operations of the same transaction.
 	Also []kv.Op
-	// Alone means that the lock is for this change alone, so no earlier save under it can be late.
-	Alone bool
+	// OneChange means that the lock is for this change only, so no earlier save under it can be late.
+	OneChange bool
 }
 
 // documentRight is the right of the document's own exclusive lock.

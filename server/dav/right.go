@@ -228,7 +228,7 @@ func (h *Handler) changing(c *call, p place, what scope, check func(node) error)
 
 // content returns the right for a change of a content.
 func (g *right) content(also ...kv.Op) content.Right {
-	return content.Right{By: g.writer(g.place), Token: g.lease.Token, Fence: g.fence, Also: also, Alone: g.own}
+	return content.Right{By: g.writer(g.place), Token: g.lease.Token, Fence: g.fence, Also: also, OneChange: g.own}
 }
 
 // commit runs operations under the right and a further condition. It reports whether that condition held. If the right has

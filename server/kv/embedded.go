@@ -37,7 +37,7 @@ type embedded struct {
 	etcd    *embed.Etcd
 	lock    *fileutil.LockedFile
 	dir     string
-	alone   bool
+	single  bool
 	taken   atomic.Int64 // bytes of contents that are being written
 	closing atomic.Bool
 	space   atomic.Pointer[Space]
@@ -51,7 +51,7 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &embedded{dir: dir, alone: c.Member.PeerURL == ""}
+	e := &embedded{dir: dir, single: c.Member.PeerURL == ""}
 	e.space.Store(&Space{Quota: c.Quota, Free: -1, Files: -1})
 	if !c.restoring {
 		if err := checkUnmarked(dir); err != nil {
@@ -106,7 +106,7 @@ func (e *embedded) start(c Config, settings *embed.Config) (err error) {
 		}
 	}()
 	applied, err := checkDatabase(filepath.Join(settings.Dir, "member", "snap", "db"))
-	if err == nil && e.alone {
+	if err == nil && e.single {
 		err = checkLog(filepath.Join(settings.Dir, "member", "wal"), applied)
 	}
 	if err != nil {

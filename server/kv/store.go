@@ -124,8 +124,8 @@ func (s *Store) Close() error {
 // Endpoint is an address through which another [Open] reaches the same store. For an embedded etcd it is the socket.
 func (s *Store) Endpoint() string { return s.endpoint }
 
-// Alone reports whether no other process can have the store open: the store is embedded in a cluster of one.
-func (s *Store) Alone() bool { return s.embedded != nil && s.embedded.alone }
+// SingleServer reports whether no other server can have the store open: the store is embedded in a cluster of one.
+func (s *Store) SingleServer() bool { return s.embedded != nil && s.embedded.single }
 
 // Embedded reports whether the store's etcd runs in this process.
 func (s *Store) Embedded() bool { return s.embedded != nil }

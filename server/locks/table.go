@@ -59,9 +59,9 @@ type Config struct {
 	// store remembers. 0 means no limit. The table counts from this server's view, so concurrent requests may exceed
 	// a limit by a few.
 	MaxHeld, MaxWaiting, MaxTickets int
-	// Alone means that no other server uses the store. Places in the queue that exist at the start then belong to
+	// SingleServer means that no other server uses the store. Places in the queue that exist at the start then belong to
 	// nobody.
-	Alone bool
+	SingleServer bool
 }
 
 // Change is a change of a document's lock.
@@ -103,7 +103,7 @@ func Open(ctx context.Context, store Store, c Config) (*Table, error) {
 	}
 	t := &Table{store: store, config: c, mirror: newMirror(), heartbeats: make(chan heartbeat), later: make(chan func(context.Context) error),
 		instance: newTurn(), stubs: countdown{turn: newTurn()}}
-	if c.Alone {
+	if c.SingleServer {
 		if _, err := store.Commit(ctx, kv.Txn{Then: []kv.Op{kv.DeleteUnder(waitPrefix)}}); err != nil {
 			return nil, err
 		}

@@ -135,7 +135,7 @@ func (s *service) start(i int) {
 func (in *instance) open(s *service) (err error) {
 	log := slog.New(slog.DiscardHandler)
 	counts := metrics.New(nil)
-	in.table, err = locks.Open(context.Background(), in.client, locks.Config{Record: recorded.Lock, Metrics: counts, Log: log, Alone: len(s.instances) == 1})
+	in.table, err = locks.Open(context.Background(), in.client, locks.Config{Record: recorded.Lock, Metrics: counts, Log: log, SingleServer: len(s.instances) == 1})
 	if err != nil {
 		return err
 	}
