@@ -127,7 +127,7 @@ func (s *Server) open(ctx, background context.Context, site http.Handler) error 
 	if c.AccessLog {
 		s.handler = logged(c.Log, trusted.Address, s.handler)
 	}
-	s.handler = s.api.Answered(s.traces.Handler(s.handler, "/api/", dav.Prefix, wopi.Prefix))
+	s.handler = s.api.EnsureResponse(s.traces.Handler(s.handler, "/api/", dav.Prefix, wopi.Prefix))
 	return nil
 }
 

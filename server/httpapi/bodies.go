@@ -114,14 +114,14 @@ const maxRest = 64 << 20
 // workLimit is how long a change may take until its response begins.
 const workLimit = time.Hour
 
-// Answered returns a handler whose clients get the response of next, however long they send and however long next works.
+// EnsureResponse returns a handler whose clients get the response of next, however long they send and however long next works.
 //
 // It reads what next has not read of the body, without keeping it. Many clients read no response before they have sent everything, and would
 // find only that the connection was reset. The response has not been sent by then if it is short, as that to a refused request is.
 //
 // The time for the response to a change begins with the response. The listener's began with the request, and for example the copy of a
 // collection over WebDAV takes longer, up to workLimit. HTTP/2 would end the request with its time, even before anything is written.
-func (a *API) Answered(next http.Handler) http.Handler {
+func (a *API) EnsureResponse(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
 			a.readRest(next, w, w, r)

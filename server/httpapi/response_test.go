@@ -31,7 +31,7 @@ func TestTheTimeOfAResponseBeginsWithIt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := &API{Config: Config{WriteLimit: limit}}
 				w := &timed{ResponseWriter: httptest.NewRecorder()}
-				a.Answered(http.HandlerFunc(func(inner http.ResponseWriter, _ *http.Request) {
+				a.EnsureResponse(http.HandlerFunc(func(inner http.ResponseWriter, _ *http.Request) {
 					time.Sleep(work)
 					assert.True(t, w.deadline.After(time.Now()))
 					respond(inner)
@@ -42,6 +42,6 @@ func TestTheTimeOfAResponseBeginsWithIt(t *testing.T) {
 	}
 	w := &timed{ResponseWriter: httptest.NewRecorder()}
 	a := &API{Config: Config{WriteLimit: limit}}
-	a.Answered(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	a.EnsureResponse(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 	assert.Zero(t, w.deadline)
 }
