@@ -11,8 +11,8 @@ import (
 // methods. Those that wait for a port (removeDraft, reading, waitingDrafts, listDrafts, keepLoss, keepLast) run on other goroutines.
 type drafter struct {
 	status
-	adopted *adoptions
-	reads   chan struct{} // capacity: the calls that may read at once
+	decisions *decisions
+	reads     chan struct{} // capacity: the calls that may read at once
 }
 
 // sealed records that a text of this page was stored as a draft, unless the content contains it by now. The given number says
@@ -146,7 +146,7 @@ func (dr *drafter) removeDraft(ctx context.Context, d Draft, as Resolution) erro
 	if as != AsDiscard {
 		return remove(dr.config.removeDraft)
 	}
-	decided, err := dr.adopted.decide(ctx, d, AsDiscard, func() error { return remove(dr.config.discardDraft) })
+	decided, err := dr.decisions.decide(ctx, d, AsDiscard, func() error { return remove(dr.config.discardDraft) })
 	if err == nil && decided == AsContent {
 		return noDraft(d.ID)
 	}

@@ -23,7 +23,7 @@ func (p *page) load(l lock.Lease) {
 			var in loader
 			var revision int64
 			if !step(func() {
-				in = loader{&p.config, &p.changes, p.adopted, l, p.newest, p.drafts.lineage, p.drafts.unsaved}
+				in = loader{&p.config, &p.changes, p.decisions, l, p.newest, p.drafts.lineage, p.drafts.unsaved}
 				revision = p.drafts.revision
 			}) {
 				return

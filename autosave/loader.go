@@ -13,12 +13,12 @@ import (
 // that it needs, and returns what it has found.
 type loader struct {
 	*Config
-	changes *changes
-	adopted *adoptions
-	lease   lock.Lease
-	known   *Generation // the last one that this page has written or loaded
-	lineage string      // of the page's text; "" if that is unknown
-	unsaved unsaved
+	changes   *changes
+	decisions *decisions
+	lease     lock.Lease
+	known     *Generation // the last one that this page has written or loaded
+	lineage   string      // of the page's text; "" if that is unknown
+	unsaved   unsaved
 }
 
 // loaded is the result of a loader.
@@ -61,7 +61,7 @@ func (l *loader) find(ctx context.Context) (found loaded, err error) {
 			return found, found.unfenced
 		}
 	}
-	r := &reconciler{Config: *l.Config, adopted: l.adopted, token: l.lease.Token, owner: l.lease.OwnerName}
+	r := &reconciler{Config: *l.Config, decisions: l.decisions, token: l.lease.Token, owner: l.lease.OwnerName}
 	switch r.all, err = l.Store.List(ctx); {
 	case err != nil && found.unfenced != nil:
 		return found, found.unfenced

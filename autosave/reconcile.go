@@ -29,11 +29,11 @@ func (g Generation) contains(d Draft) bool {
 // decision. A crash between a commit and the removal leaves a draft that is contained.
 type reconciler struct {
 	Config
-	adopted *adoptions
-	token   int64
-	owner   string       // OwnerName of the page
-	own     string       // lineage of the text that the page keeps: its draft is left to the page
-	all     []Generation // the current one first
+	decisions *decisions
+	token     int64
+	owner     string       // OwnerName of the page
+	own       string       // lineage of the text that the page keeps: its draft is left to the page
+	all       []Generation // the current one first
 
 	present  content
 	waiting  []Draft    // the newest first
@@ -168,7 +168,7 @@ func (r *reconciler) continues(d Draft) bool {
 // waits. If the store cannot save, the draft stays. If it is unknown whether it has saved, commit fails.
 func (r *reconciler) commit(ctx context.Context, d Draft, lineage string, text []byte) (bool, error) {
 	var g Generation
-	as, err := r.adopted.decide(ctx, d, AsContent, func() (err error) {
+	as, err := r.decisions.decide(ctx, d, AsContent, func() (err error) {
 		g, err = r.Store.Commit(ctx, Commit{Content: Bytes(text), Draft: lineage, Number: d.Number, Token: r.token,
 			SavedAt: r.Clock.Now().Wall, OwnerName: cmp.Or(d.OwnerName, r.owner), Limits: r.Limits})
 		if err != nil && !errors.Is(err, ErrStaleToken) && !errors.Is(err, ErrEvicted) {

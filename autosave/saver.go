@@ -66,7 +66,7 @@ func New(ctx context.Context, c Config) (*Saver, error) {
 // newSaver returns a read-only Saver whose listener is called, and that does nothing else yet.
 func newSaver(c Config) *Saver {
 	s := &Saver{disposed: make(chan struct{})}
-	s.adopted, s.reads = newAdoptions(), make(chan struct{}, readsAtOnce)
+	s.decisions, s.reads = newDecisions(), make(chan struct{}, readsAtOnce)
 	s.loop.open()
 	s.verdict, s.stop = make(chan struct{}), func() {}
 	s.config, s.changes.began = c, time.Now().Add(-1)
