@@ -49,7 +49,7 @@ func TestDraftThatCannotBeSavedWaits(t *testing.T) {
 		require.ErrorIs(t, b.State().LastErr, autosave.ErrQuota)
 		assert.Empty(t, b.disputes())
 		assert.Len(t, b.waits, 1)
-		assert.Equal(t, []string{"crashed: saved, journalled"}, storedDraft(t, storage))
+		assert.Equal(t, []string{"crashed: saved, journalled"}, storedDrafts(t, storage))
 		full.Store(false)
 		require.NoError(t, b.Dispose(t.Context()))
 		assert.Equal(t, "saved, journalled", w.author("c", storage).start().shows())
@@ -67,7 +67,7 @@ func TestDraftWaitsWhileThePredecessorIsNotShutOut(t *testing.T) {
 		assert.Equal(t, "saved", b.shows())
 		assert.Equal(t, []string{"saved"}, w.generations())
 		assert.Equal(t, 1, b.State().Drafts)
-		assert.Equal(t, []string{"crashed: saved, journalled"}, storedDraft(t, storage))
+		assert.Equal(t, []string{"crashed: saved, journalled"}, storedDrafts(t, storage))
 		disk.full.Store(false)
 		w.sleep(time.Minute)
 		assert.Equal(t, []string{"saved"}, w.generations(), "this page has changed nothing")
@@ -93,7 +93,7 @@ func TestDraftThatCannotBeReadWaits(t *testing.T) {
 		assert.Equal(t, []string{"saved"}, w.generations())
 		require.ErrorIs(t, b.State().LastErr, autosave.ErrReadFailed)
 		assert.Len(t, b.waits, 1)
-		assert.Equal(t, []string{"crashed: saved, journalled"}, storedDraft(t, storage))
+		assert.Equal(t, []string{"crashed: saved, journalled"}, storedDrafts(t, storage))
 		_, err := b.Read(t.Context(), "a-1")
 		require.ErrorIs(t, err, autosave.ErrReadFailed)
 		require.ErrorIs(t, err, autosavetest.ErrDisk)
@@ -108,7 +108,7 @@ func TestDraftOutlivesAnEmptiedStorage(t *testing.T) {
 		b := w.author("b", storage).start()
 		assert.Equal(t, "saved, journalled", b.shows())
 		assert.Equal(t, "saved, journalled", w.saved())
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 	})
 }
 
@@ -194,7 +194,7 @@ func TestContainedDraftIsNotListed(t *testing.T) {
 		left := storage.Page()
 		left.Journal(autosave.Draft{ID: a.id, Number: a.number, At: time.Now()}, []byte("one"))
 		left.End()
-		require.Len(t, storedDraft(t, storage), 1)
+		require.Len(t, storedDrafts(t, storage), 1)
 		assert.Empty(t, b.texts())
 		assert.Empty(t, a.texts())
 	})
@@ -226,7 +226,7 @@ func TestRefusedAdoptionKeepsThePageReadonly(t *testing.T) {
 				assert.True(t, b.ReadOnly())
 				assert.Zero(t, b.count(autosave.EventEditable))
 				require.ErrorIs(t, b.State().LastErr, autosave.ErrStaleToken)
-				assert.Contains(t, strings.Join(storedDraft(t, storage), "; "), "crashed: ")
+				assert.Contains(t, strings.Join(storedDrafts(t, storage), "; "), "crashed: ")
 			})
 		})
 	}
@@ -314,11 +314,11 @@ func TestSavedDraftIsRemoved(t *testing.T) {
 		a.config.Listener, a.config.NoStandby = a.hear, true
 		a.start()
 		w.stealFrom(a, "mine")
-		require.Len(t, storedDraft(t, storage), 1)
+		require.Len(t, storedDrafts(t, storage), 1)
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		w.sleep(time.Second)
 		assert.Equal(t, "mine", w.saved())
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 	})
 }
 
@@ -345,7 +345,7 @@ func TestOwnTextThatCannotBeSavedComesFirst(t *testing.T) {
 		full.Store(false)
 		w.sleep(time.Minute)
 		assert.Equal(t, "one, mine", w.saved())
-		assert.Equal(t, []string{"crashed: one, other"}, storedDraft(t, storage))
+		assert.Equal(t, []string{"crashed: one, other"}, storedDrafts(t, storage))
 	})
 }
 
@@ -379,6 +379,6 @@ func TestDraftContinuesTheLastGenerationOfItsText(t *testing.T) {
 		b := w.author("b", storage).start()
 		assert.Equal(t, "one, two, three", b.shows())
 		assert.Empty(t, b.disputes())
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 	})
 }

@@ -8,7 +8,7 @@ import (
 // changes knows which changes of the page no snapshot contains. Its methods may be called from any goroutine. They neither
 // allocate nor wait.
 type changes struct {
-	began time.Time
+	began time.Time    // a nanosecond before the Saver was made
 	since atomic.Int64 // the first change that no snapshot contains, in nanoseconds since began; 0: none
 	last  atomic.Int64 // the last change
 	marks atomic.Int64 // number of changes; times are too coarse to distinguish two of them

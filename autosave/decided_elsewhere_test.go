@@ -31,11 +31,11 @@ func TestDraftThatAnotherPageHasDiscardedStaysDiscarded(t *testing.T) {
 					a.types(more)
 					w.sleep(0)
 					require.ErrorIs(t, a.Dispose(t.Context()), autosave.ErrReadOnly)
-					assert.Equal(t, []string{"lock-lost: one, mine, more"}, storedDraft(t, storage))
+					assert.Equal(t, []string{"lock-lost: one, mine, more"}, storedDrafts(t, storage))
 					return
 				}
 				require.NoError(t, a.Dispose(t.Context()))
-				assert.Empty(t, storedDraft(t, storage))
+				assert.Empty(t, storedDrafts(t, storage))
 			})
 		})
 	}
@@ -89,7 +89,7 @@ func TestDraftThatAnotherPageHasMergedIsNoDraft(t *testing.T) {
 					assert.Empty(t, a.texts())
 				}
 				require.NoError(t, a.Dispose(t.Context()))
-				assert.Empty(t, storedDraft(t, storage))
+				assert.Empty(t, storedDrafts(t, storage))
 			})
 		})
 	}
@@ -124,7 +124,7 @@ func TestDraftOfAViewerThatIsSavedElsewhereIsNoDraft(t *testing.T) {
 				w.sleep(time.Second)
 				assert.Zero(t, b.State().Drafts)
 				require.NoError(t, b.Dispose(t.Context()))
-				assert.Empty(t, storedDraft(t, storage))
+				assert.Empty(t, storedDrafts(t, storage))
 			})
 		})
 	}

@@ -82,7 +82,7 @@ func TestAdoptedTextOfAViewerIsNotUnsaved(t *testing.T) {
 		a.types(", more")
 		assert.NotZero(t, a.State().PendingBytes)
 		require.ErrorIs(t, a.Dispose(t.Context()), autosave.ErrReadOnly)
-		stored := storedDraft(t, storage)
+		stored := storedDrafts(t, storage)
 		require.Len(t, stored, 1)
 		assert.Contains(t, stored[0], ": one, mine, more") // made when the state was asked for, or by Dispose
 	})

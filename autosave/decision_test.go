@@ -78,7 +78,7 @@ func TestDraftIsMadeTheContentOnce(t *testing.T) {
 				w.dispute(storage)
 				b, goOn := w.author("b", storage), make(chan struct{})
 				var readings atomic.Int64
-				b.config.Drafts = readBefore{b.pageDrafts, func() {
+				b.config.Drafts = readThen{b.pageDrafts, func() {
 					if n := readings.Add(1); n == 2 || n == 3 && !late { // the first one is that of the load
 						<-goOn
 					}

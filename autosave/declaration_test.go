@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave"
 )
 
-// declarations is the public face in JavaScript; this package has the words of its part.
+// declarations is the declaration file of the browser package. It repeats the codes, names and defaults of this package.
 const declarations = "../web/holdfast.d.ts"
 
 // declared returns the source of a type or interface, comments included.
@@ -55,7 +55,7 @@ func TestWordsMatchDeclarations(t *testing.T) {
 	}
 }
 
-// The defaults are said in the declaration as well.
+// The comments of the declaration file state the defaults.
 func TestDefaultsMatchDeclarations(t *testing.T) {
 	options := declared(t, "export interface AutoSaveOptions {")
 	for field, value := range map[string]string{

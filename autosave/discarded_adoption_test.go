@@ -14,15 +14,15 @@ import (
 	"github.com/holdfast-dev/holdfast/autosave/autosavetest"
 )
 
-// readBefore are drafts whose text is read before that function runs.
-type readBefore struct {
+// readThen are drafts that call a function after each reading of a text.
+type readThen struct {
 	autosave.Drafts
-	next func()
+	then func()
 }
 
-func (r readBefore) Read(ctx context.Context, id string) ([]byte, error) {
+func (r readThen) Read(ctx context.Context, id string) ([]byte, error) {
 	text, err := r.Drafts.Read(ctx, id)
-	r.next()
+	r.then()
 	return text, err
 }
 
@@ -59,7 +59,7 @@ func TestDraftDiscardedBeforeItsAdoption(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 		goOn := make(chan struct{})
 		b := w.adopting(storage, func(b *writer) {
-			b.config.Drafts = readBefore{b.pageDrafts, func() { <-goOn }}
+			b.config.Drafts = readThen{b.pageDrafts, func() { <-goOn }}
 		})
 		require.NoError(t, b.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
 		close(goOn)
@@ -67,7 +67,7 @@ func TestDraftDiscardedBeforeItsAdoption(t *testing.T) {
 		assert.False(t, b.ReadOnly())
 		assert.Equal(t, "saved", b.shows())
 		assert.Equal(t, []string{"saved"}, w.generations())
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 		assert.Zero(t, b.State().Drafts)
 	})
 }
@@ -85,7 +85,7 @@ func TestDraftDiscardedDuringItsAdoption(t *testing.T) {
 		assert.False(t, b.ReadOnly())
 		assert.Equal(t, "saved, journalled", b.shows())
 		assert.Equal(t, "saved, journalled", w.saved())
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 	})
 }
 
@@ -96,7 +96,7 @@ func TestDraftDiscardedDuringAnAdoptionThatHangs(t *testing.T) {
 		began := time.Now()
 		require.ErrorIs(t, b.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard), autosave.ErrWriteFailed)
 		assert.LessOrEqual(t, time.Since(began), 14*time.Second)
-		assert.Equal(t, []string{"crashed: saved, journalled"}, storedDraft(t, storage))
+		assert.Equal(t, []string{"crashed: saved, journalled"}, storedDrafts(t, storage))
 		close(goOn)
 		w.sleep(time.Minute)
 		assert.Equal(t, "saved, journalled", b.shows())

@@ -42,7 +42,7 @@ func TestDraftThatIsDiscardedWhileItsPageSleepsStaysDiscarded(t *testing.T) {
 					assert.Equal(t, "theirs", c.shows())
 				}
 				require.NoError(t, c.Dispose(t.Context()))
-				assert.Empty(t, storedDraft(t, storage))
+				assert.Empty(t, storedDrafts(t, storage))
 				assert.Equal(t, "theirs", w.saved())
 			})
 		})

@@ -30,6 +30,6 @@ func TestTextTypedAfterADiscardIsAdopted(t *testing.T) {
 		w.sleep(time.Second)
 		assert.Equal(t, "one, two, three", a.shows())
 		assert.Equal(t, "one, two, three", w.saved())
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 	})
 }

@@ -28,7 +28,7 @@ func TestDraftDiscardedBySuspendedPageStaysDiscarded(t *testing.T) {
 		assert.False(t, a.ReadOnly())
 		assert.Equal(t, "theirs", a.shows())
 		assert.Empty(t, a.offered())
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 		assert.Zero(t, a.State().Drafts)
 	})
 }
@@ -58,7 +58,7 @@ func TestDraftOfAViewerStaysDiscarded(t *testing.T) {
 				require.False(t, b.ReadOnly())
 				assert.Equal(t, "theirs", b.shows())
 				assert.Empty(t, b.offered())
-				assert.Empty(t, storedDraft(t, storage))
+				assert.Empty(t, storedDrafts(t, storage))
 			})
 		})
 	}
@@ -82,7 +82,7 @@ func TestPageThatDiscardsItsTextLoadsTheContent(t *testing.T) {
 		a.types(", two")
 		w.sleep(time.Second)
 		assert.Equal(t, "one, two", w.saved())
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 	})
 }
 
@@ -111,7 +111,7 @@ func TestPageThatDiscardsItsTextShowsWhatIsSaved(t *testing.T) {
 				w.sleep(time.Minute)
 				require.Equal(t, autosave.PhaseIdle, a.State().Phase)
 				assert.Equal(t, a.shows(), w.saved())
-				assert.Empty(t, storedDraft(t, storage))
+				assert.Empty(t, storedDrafts(t, storage))
 			})
 		})
 	}

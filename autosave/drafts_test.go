@@ -22,8 +22,8 @@ func drafted(t *testing.T, run func(t *testing.T, w *world, storage *autosavetes
 	virtual(t, func(t *testing.T, w *world) { run(t, w, autosavetest.NewDraftStorage()) })
 }
 
-// storedDraft returns the texts of all drafts that a new page would find.
-func storedDraft(t *testing.T, storage *autosavetest.DraftStorage) (texts []string) {
+// storedDrafts returns the texts of all drafts that a new page would find.
+func storedDrafts(t *testing.T, storage *autosavetest.DraftStorage) (texts []string) {
 	t.Helper()
 	p := storage.Page()
 	all, err := p.List(t.Context())
@@ -71,7 +71,7 @@ func TestDraftOfADeadPageBecomesTheContent(t *testing.T) {
 		w.sleep(0)
 		assert.Equal(t, "saved, journalled", b.shows())
 		assert.Equal(t, []string{"saved, journalled", "saved"}, w.generations())
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 		assert.Empty(t, b.waits)
 		assert.Zero(t, b.State().Drafts)
 	})
@@ -109,7 +109,7 @@ func TestEditorWaitsForTextThatIsBeingStored(t *testing.T) {
 		w.sleep(time.Minute)
 		assert.False(t, b.ReadOnly())
 		assert.Equal(t, "saved, last words", b.shows())
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 	})
 }
 
@@ -120,7 +120,7 @@ func TestFirstDraftOfADocumentBecomesTheContent(t *testing.T) {
 		a.die()
 		b := w.author("b", storage).start()
 		assert.Equal(t, "nothing is saved yet", b.shows())
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 	})
 }
 
@@ -137,7 +137,7 @@ func TestContainedDraftIsRemoved(t *testing.T) {
 		a.die()
 		b := w.author("b", storage).start()
 		assert.Equal(t, []string{"one"}, w.generations())
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 		assert.Empty(t, b.disputes())
 	})
 }
@@ -194,7 +194,7 @@ func TestMerge(t *testing.T) {
 	}{
 		"makes one text": {both, "one, theirs, mine", 0, 0},
 		"declines":       {func(context.Context, autosave.Conflict) (autosave.Content, error) { return nil, nil }, "one, theirs", 1, 0},
-		"fails with one": {func(context.Context, autosave.Conflict) (autosave.Content, error) {
+		"fails with a text": {func(context.Context, autosave.Conflict) (autosave.Content, error) {
 			return autosave.Bytes("half"), errors.New("no")
 		}, "one, theirs", 1, 0},
 		"fails": {func(context.Context, autosave.Conflict) (autosave.Content, error) { return nil, errors.New("no") }, "one, theirs", 1, 0},
@@ -206,7 +206,7 @@ func TestMerge(t *testing.T) {
 			<-ctx.Done()
 			return autosave.Bytes("late"), nil
 		}, "one, theirs", 1, 5 * time.Second},
-		"makes an empty one": {func(context.Context, autosave.Conflict) (autosave.Content, error) { return autosave.Bytes(nil), nil }, "", 0, 0},
+		"makes an empty text": {func(context.Context, autosave.Conflict) (autosave.Content, error) { return autosave.Bytes(nil), nil }, "", 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
@@ -219,7 +219,7 @@ func TestMerge(t *testing.T) {
 				assert.Equal(t, test.saved, c.shows())
 				assert.Equal(t, test.saved, w.saved())
 				assert.Len(t, c.disputes(), test.waits)
-				assert.Len(t, storedDraft(t, storage), test.waits)
+				assert.Len(t, storedDrafts(t, storage), test.waits)
 				assert.Contains(t, w.generations(), "one, theirs", "the other side stays in the history")
 			})
 		})
@@ -289,12 +289,12 @@ func TestMergedDraftThatStaysIsNotOffered(t *testing.T) {
 			return autosave.Bytes("merged"), nil
 		}
 		c.start()
-		require.Len(t, storedDraft(t, storage), 1)
+		require.Len(t, storedDrafts(t, storage), 1)
 		require.NoError(t, c.Dispose(t.Context()))
 		d := w.author("d", storage).start()
 		assert.Empty(t, d.disputes())
 		assert.Equal(t, "merged", d.shows())
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 	})
 }
 
@@ -348,12 +348,12 @@ func TestDraftStaysIfItsResolutionFails(t *testing.T) {
 				unreadable.Store(false)
 				w.disk.SetCapacity(w.disk.Used())
 				require.ErrorIs(t, b.ResolveDraft(t.Context(), all[0].ID, as), autosave.ErrQuota)
-				require.Len(t, storedDraft(t, storage), 1)
+				require.Len(t, storedDrafts(t, storage), 1)
 				assert.Equal(t, "one, theirs", b.shows())
 
 				w.disk.SetCapacity(0)
 				require.NoError(t, b.ResolveDraft(t.Context(), all[0].ID, as))
-				assert.Empty(t, storedDraft(t, storage))
+				assert.Empty(t, storedDrafts(t, storage))
 				assert.Contains(t, w.generations(), "one, mine")
 			})
 		})

@@ -36,11 +36,11 @@ func TestTextThatAnotherPageHasSavedIsNoDraft(t *testing.T) {
 				err := a.Dispose(t.Context())
 				if more != "" {
 					require.ErrorIs(t, err, autosave.ErrReadOnly)
-					assert.Equal(t, []string{"lock-lost: one, mine, more"}, storedDraft(t, storage))
+					assert.Equal(t, []string{"lock-lost: one, mine, more"}, storedDrafts(t, storage))
 					return
 				}
 				require.NoError(t, err)
-				assert.Empty(t, storedDraft(t, storage))
+				assert.Empty(t, storedDrafts(t, storage))
 			})
 		})
 	}
@@ -64,7 +64,7 @@ func TestTextThatAnotherPageHasSavedIsNoDraftAfterAList(t *testing.T) {
 		w.sleep(0)
 		assert.Zero(t, a.State().PendingBytes)
 		require.NoError(t, a.Dispose(t.Context()))
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 	})
 }
 
@@ -83,7 +83,7 @@ func TestTextThatIsSavedBeforeItsPageKnowsTheDraftIsNoDraft(t *testing.T) {
 		assert.Zero(t, a.State().Drafts)
 		assert.Zero(t, a.State().PendingBytes)
 		require.NoError(t, a.Dispose(t.Context()))
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 	})
 }
 

@@ -39,7 +39,7 @@ func TestDiscardedTextWithALateMarkIsNotSaved(t *testing.T) {
 					w.sleep(time.Minute)
 					assert.Equal(t, "one", a.shows())
 					assert.Equal(t, "one", w.saved())
-					assert.Empty(t, storedDraft(t, storage))
+					assert.Empty(t, storedDrafts(t, storage))
 				})
 			})
 		}

@@ -36,7 +36,7 @@ func TestDraftThatWasSavedBeforeItWasReported(t *testing.T) {
 		w.sleep(time.Minute)
 		assert.Empty(t, a.reportedDrafts(), "a draft is offered that is saved")
 		assert.Zero(t, a.State().Drafts)
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 	})
 }
 

@@ -54,7 +54,7 @@ func TestAdoptionWhoseAnswerIsLost(t *testing.T) {
 				b.types("!")
 				w.sleep(time.Second)
 				assert.Equal(t, "saved, journalled!", w.saved())
-				assert.Empty(t, storedDraft(t, storage))
+				assert.Empty(t, storedDrafts(t, storage))
 			})
 		})
 	}

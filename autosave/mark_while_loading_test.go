@@ -28,6 +28,6 @@ func TestDiscardedTextWithAMarkDuringTheLoadIsNotSaved(t *testing.T) {
 		require.False(t, a.ReadOnly())
 		assert.Equal(t, "one", a.shows())
 		assert.Equal(t, "one", w.saved())
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 	})
 }

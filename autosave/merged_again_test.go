@@ -32,7 +32,7 @@ func TestMergedTextWithALateMarkIsNotMergedAgain(t *testing.T) {
 		a.mu.Unlock()
 		a.MarkDirty()
 		w.sleep(time.Second)
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 		require.NoError(t, b.Dispose(t.Context()))
 		merging("c").start()
 		assert.Equal(t, "theirs+one, mine", w.saved())

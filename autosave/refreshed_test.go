@@ -89,7 +89,7 @@ func TestRefreshListsTheHistoryOnce(t *testing.T) {
 func TestSavedDraftIsNotReportedAgain(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 		a := savedWithoutRemoval(t, w, storage, func(_ *writer, l *countedList) { l.failsFrom.Store(2) })
-		require.NotEmpty(t, storedDraft(t, storage))
+		require.NotEmpty(t, storedDrafts(t, storage))
 		assert.Zero(t, a.State().Drafts)
 		assert.Zero(t, a.State().PendingBytes)
 		assert.Zero(t, a.count(autosave.EventDraft))

@@ -46,6 +46,6 @@ func TestListDuringARefusedCommitKeepsTheDraft(t *testing.T) {
 		w.sleep(time.Second)
 		lists.shows.Store(false)
 		assert.Zero(t, a.count(autosave.EventSaved))
-		require.NotEmpty(t, storedDraft(t, storage))
+		require.NotEmpty(t, storedDrafts(t, storage))
 	})
 }

@@ -136,7 +136,7 @@ func TestDraftKeepsItsCause(t *testing.T) {
 			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 				a := w.readOnlyTypist(storage, ", more")
 				c.end(w, a)
-				assert.Contains(t, storedDraft(t, storage), c.want)
+				assert.Contains(t, storedDrafts(t, storage), c.want)
 			})
 		})
 	}
@@ -148,7 +148,7 @@ func TestDraftKeepsItsCause(t *testing.T) {
 			require.Len(t, d.texts(), 1)
 			d.types("typed in a read-only page")
 			require.Error(t, d.Dispose(t.Context()))
-			assert.Contains(t, storedDraft(t, storage), "closed: typed in a read-only page")
+			assert.Contains(t, storedDrafts(t, storage), "closed: typed in a read-only page")
 		})
 	})
 }
@@ -289,10 +289,10 @@ func TestDraftOfLaterTextOutlivesAnEarlierSave(t *testing.T) {
 		w.stealer()
 		w.sleep(time.Second)
 		require.Equal(t, "text", w.saved())
-		require.Equal(t, []string{"lock-lost: text!"}, storedDraft(t, storage))
+		require.Equal(t, []string{"lock-lost: text!"}, storedDrafts(t, storage))
 		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
 		require.NoError(t, a.Dispose(t.Context()))
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 	})
 }
 
@@ -302,12 +302,12 @@ func TestFailedSealIsTriedAgain(t *testing.T) {
 		a := w.savedOne(storage)
 		a.failing("seal", autosavetest.Refused)
 		w.stealFrom(a, ", mine")
-		require.Empty(t, storedDraft(t, storage))
+		require.Empty(t, storedDrafts(t, storage))
 		a.files.Before = nil
 		w.overwritten("theirs")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.Equal(t, "theirs", a.shows())
-		assert.Equal(t, []string{"lock-lost: one, mine"}, storedDraft(t, storage))
+		assert.Equal(t, []string{"lock-lost: one, mine"}, storedDrafts(t, storage))
 	})
 }
 
@@ -322,7 +322,7 @@ func TestSealedTextNeedsNoSnapshot(t *testing.T) {
 		w.overwritten("theirs")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.Equal(t, "theirs", a.shows())
-		assert.Equal(t, []string{"lock-lost: mine"}, storedDraft(t, storage))
+		assert.Equal(t, []string{"lock-lost: mine"}, storedDrafts(t, storage))
 	})
 }
 

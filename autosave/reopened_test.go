@@ -30,7 +30,7 @@ func TestDraftThatTypingHasReopenedIsDiscarded(t *testing.T) {
 		assert.Equal(t, 1, a.State().Drafts)
 		assert.Equal(t, []string{"one, mine, more"}, a.texts())
 		require.ErrorIs(t, a.Dispose(t.Context()), autosave.ErrReadOnly)
-		assert.Equal(t, []string{"lock-lost: one, mine, more"}, storedDraft(t, storage))
+		assert.Equal(t, []string{"lock-lost: one, mine, more"}, storedDrafts(t, storage))
 	})
 }
 

@@ -36,7 +36,7 @@ func TestResolveDraft(t *testing.T) {
 				w.sleep(time.Second)
 				assert.Equal(t, want.shows, c.shows())
 				assert.Equal(t, want.generations, w.generations())
-				assert.Empty(t, storedDraft(t, storage))
+				assert.Empty(t, storedDrafts(t, storage))
 				assert.Empty(t, c.texts())
 				assert.Zero(t, c.State().Drafts)
 				require.ErrorIs(t, c.ResolveDraft(t.Context(), "a-1", as), autosave.ErrNotFound)
@@ -78,7 +78,7 @@ func TestResolveDraftOfAReadonlyPage(t *testing.T) {
 		require.ErrorIs(t, c.ResolveDraft(t.Context(), "a-1", "gone"), autosave.ErrInvalidArgument)
 		assert.Equal(t, []string{"one, mine"}, c.texts())
 		require.NoError(t, c.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard), "it changes nothing that is saved")
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 	})
 }
 
@@ -122,7 +122,7 @@ func TestResolveDraftThatFails(t *testing.T) {
 				assert.Equal(t, "one, theirs", w.saved())
 				assert.Equal(t, []string{"one, mine"}, c.texts())
 				require.NoError(t, c.ResolveDraft(t.Context(), "a-1", as))
-				assert.Empty(t, storedDraft(t, storage))
+				assert.Empty(t, storedDrafts(t, storage))
 			})
 		})
 	}
@@ -193,7 +193,7 @@ func TestAdoptionIsKilledAtAnyStep(t *testing.T) {
 		successor := w.successor(b, storage)
 		assert.Equal(t, "one, journalled", successor.shows())
 		assert.Equal(t, "one, journalled", w.saved())
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 		assert.Empty(t, successor.disputes())
 		assert.LessOrEqual(t, len(w.generations()), 3)
 	})
@@ -217,7 +217,7 @@ func TestMergeIsKilledAtAnyStep(t *testing.T) {
 		successor.config.Merge = merge
 		successor.start()
 		assert.Equal(t, "one, theirs, mine", successor.shows(), "it is merged once")
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 	})
 }
 
@@ -257,7 +257,7 @@ func TestDiscardedDraftOfAReadonlyPageStaysDiscarded(t *testing.T) {
 		require.NoError(t, a.ResolveDraft(t.Context(), "a-1", autosave.AsDiscard))
 		assert.Zero(t, a.State().PendingBytes)
 		require.NoError(t, a.Dispose(t.Context()), "nothing is left behind")
-		assert.Empty(t, storedDraft(t, storage))
+		assert.Empty(t, storedDrafts(t, storage))
 	})
 }
 
@@ -290,7 +290,7 @@ func TestOwnDraftIsResolvedBySaving(t *testing.T) {
 			require.NoError(t, a.ResolveDraft(t.Context(), "a-1", as))
 			assert.Equal(t, []string{"mine"}, w.generations())
 			assert.Equal(t, "mine", a.shows())
-			assert.Empty(t, storedDraft(t, storage))
+			assert.Empty(t, storedDrafts(t, storage))
 		})
 	}
 }

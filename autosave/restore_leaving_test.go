@@ -78,6 +78,6 @@ func TestRestoredTextIsAnotherText(t *testing.T) {
 		w.sleep(time.Minute)
 		assert.Equal(t, "one, two, theirs", w.saved())
 		assert.Equal(t, "one, two, theirs", a.shows())
-		assert.Equal(t, []string{"lock-lost: one!"}, storedDraft(t, storage))
+		assert.Equal(t, []string{"lock-lost: one!"}, storedDrafts(t, storage))
 	})
 }

@@ -108,7 +108,7 @@ func TestSilentStorageHoldsNoCall(t *testing.T) {
 						assert.Contains(t, err.Error(), silent.says+" does not answer")
 					}
 					if name == "Dispose" {
-						assert.Equal(t, []string{"save-failed: saved, typed"}, storedDraft(t, storage))
+						assert.Equal(t, []string{"save-failed: saved, typed"}, storedDrafts(t, storage))
 					}
 				})
 			})

@@ -25,6 +25,6 @@ func TestDraftThatEqualsItsBaseIsNoConflict(t *testing.T) {
 		b := w.author("b", storage).start()
 		assert.Equal(t, "theirs", b.shows())
 		assert.Equal(t, []string{"one|one, mine|theirs"}, b.disputes())
-		assert.Equal(t, []string{"crashed: one, mine"}, storedDraft(t, storage))
+		assert.Equal(t, []string{"crashed: one, mine"}, storedDrafts(t, storage))
 	})
 }

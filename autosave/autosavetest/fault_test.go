@@ -84,11 +84,11 @@ var faults = map[string]struct {
 	"keeps one too many": {faulty{commit: func(ctx context.Context, s store, c autosave.Commit) (autosave.Generation, error) {
 		c.Limits.MaxGenerations++
 		return s.Commit(ctx, c)
-	}}, "the_oldest_go_beyond_the_count"},
+	}}, "more_generations_than_the_maximum_remove_the_oldest"},
 	"does not count bytes": {faulty{commit: func(ctx context.Context, s store, c autosave.Commit) (autosave.Generation, error) {
 		c.Limits.MaxBytes = 1 << 50
 		return s.Commit(ctx, c)
-	}}, "the_oldest_go_beyond_the_bytes"},
+	}}, "more_bytes_than_the_maximum_remove_the_oldest_generations"},
 	"does not look at the checksum": {faulty{read: func(content []byte, err error) ([]byte, error) {
 		if errors.Is(err, autosave.ErrCorrupted) {
 			return []byte("something"), nil
@@ -135,7 +135,7 @@ var faults = map[string]struct {
 			_, _ = s.Pin(ctx, c.Token, g.ID, "")
 		}
 		return s.Commit(ctx, c)
-	}}, "a_pinned_generation_stays"},
+	}}, "a_pinned_generation_is_kept"},
 	"says pinned when it is not": {faulty{pin: func(ctx context.Context, s store, token int64, id, name string) (autosave.Generation, error) {
 		g, err := s.Pin(ctx, token, id, name)
 		if errors.Is(err, autosave.ErrWriteFailed) {
@@ -146,7 +146,7 @@ var faults = map[string]struct {
 	"keeps the latest": {faulty{commit: func(ctx context.Context, s store, c autosave.Commit) (autosave.Generation, error) {
 		c.Limits.Keep = autosave.KeepLatest
 		return s.Commit(ctx, c)
-	}}, "the_generations_that_stay_are_spread_over_time"},
+	}}, "the_generations_that_are_kept_are_spread_over_time"},
 	"tells no phases": {faulty{commit: func(ctx context.Context, s store, c autosave.Commit) (autosave.Generation, error) {
 		c.Progress = nil
 		return s.Commit(ctx, c)
