@@ -134,7 +134,7 @@ func TestACrowdComesBack(t *testing.T) {
 	for revisions := range told {
 		require.Len(t, strings.Fields(revisions), rounds+1, "of each of them")
 	}
-	everyone(clients[:10], func(_ int, c *client) { c.quiet("told twice") })
+	everyone(clients[:10], func(_ int, c *client) { c.quiet("each state comes once") })
 }
 
 // allBack cuts off a crowd, and returns its new connections to another server once they have the same participants there.

@@ -125,7 +125,7 @@ func TestAWatchResumes(t *testing.T) {
 		ben.answer(said)
 		mine, theirs := ben.info(), ann.info()
 		assert.Equal(t, mine.Revision, theirs.Revision)
-		ann.quiet("told twice")
+		ann.quiet("each state comes once")
 	}
 	assert.NotZero(t, a.Stats().Resumes)
 	assert.Zero(t, b.Stats().Resumes)
@@ -156,7 +156,7 @@ func TestAWatchResumesAfterCompaction(t *testing.T) {
 	goOn()
 	info := ann.info()
 	assert.True(t, info.Room.Participants[1].answered())
-	ann.quiet("told of states that are gone")
+	ann.quiet("states that the store has compacted are not sent")
 	ben.answer("later")
 	assert.Greater(t, ann.info().Revision, info.Revision)
 }

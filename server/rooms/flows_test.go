@@ -44,8 +44,8 @@ func TestFlowEnter(t *testing.T) {
 	assert.False(t, info.Room.Participants[0].IsMe)
 	assert.True(t, info.Room.Participants[1].IsMe)
 	assert.NotEqual(t, info.Room.Participants[0].Number, info.Room.Participants[1].Number)
-	ann.quiet("told twice")
-	ben.quiet("told twice")
+	ann.quiet("each state comes once")
+	ben.quiet("each state comes once")
 	assert.Equal(t, map[string]string{ann.token: id, ben.token: id}, keys(t, store, memberPrefix))
 }
 
@@ -83,7 +83,7 @@ func TestFlowAnswer(t *testing.T) {
 		for _, p := range c.info().Room.Participants {
 			assert.False(t, p.answered())
 		}
-		c.quiet("told twice")
+		c.quiet("each state comes once")
 	}
 }
 

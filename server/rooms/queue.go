@@ -33,16 +33,16 @@ const (
 	// maxRetry bounds the pause before a retry after a conflict. It is short, so that the instance that lost usually
 	// commits next.
 	maxRetry = 10 * time.Millisecond
-	// tellRate is the number of bytes a second that the states of all rooms may send to their participants, and maxRest the longest pause
+	// sendRate is the number of bytes a second that the states of all rooms may send to their participants, and maxRest the longest pause
 	// for that. Otherwise a few participants of rooms with hundreds of others could keep the whole server busy.
-	tellRate = 256 << 20
+	sendRate = 256 << 20
 	maxRest  = 2 * time.Second
 )
 
 // rest pauses after transactions whose states have so many bytes for all participants together. A room whose states need a pause is large
 // from then on. The large rooms that change now share the rate. A room with small states needs no pause, whatever the others do.
-func (q *queue) rest(told int, large *bool) {
-	pause := time.Duration(told) * time.Second / tellRate
+func (q *queue) rest(sentBytes int, large *bool) {
+	pause := time.Duration(sentBytes) * time.Second / sendRate
 	if pause < commitPause {
 		return
 	}
@@ -105,12 +105,12 @@ func (q *queue) work(id string) {
 			if !first {
 				time.Sleep(commitPause)
 			}
-			done, told := q.commit(jobs)
+			done, sentBytes := q.commit(jobs)
 			for _, j := range jobs[:done] {
 				close(j.done)
 			}
 			jobs = jobs[done:]
-			all += told
+			all += sentBytes
 		}
 		q.rest(all, &large)
 	}
@@ -118,7 +118,7 @@ func (q *queue) work(id string) {
 
 // commit carries out the first jobs, as many as one transaction holds but at least one. It returns their number, and
 // the bytes of the new states for all participants.
-func (q *queue) commit(jobs []*job) (done, told int) {
+func (q *queue) commit(jobs []*job) (done, sentBytes int) {
 	ctx, cancel := context.WithTimeout(context.Background(), q.limit)
 	defer cancel()
 	pause := backoff.NewExponentialBackOff()
@@ -143,7 +143,7 @@ func (q *queue) commit(jobs []*job) (done, told int) {
 			return finish(jobs[:n], 0, known(err)), 0
 		}
 		if result.Held {
-			return finish(jobs[:n], result.Revision, nil), x.told
+			return finish(jobs[:n], result.Revision, nil), x.sentBytes
 		}
 		q.conflict()
 		select {

@@ -62,8 +62,8 @@ func TestLargeRoomsShareTheServer(t *testing.T) {
 			assert.LessOrEqual(t, time.Since(at), commitPause)
 		}
 		changing.Wait()
-		told := large * changes * len(entry.Value) * 500
-		assert.Less(t, float64(told)/time.Since(begun).Seconds(), 1.3*tellRate, "bytes a second")
+		sentBytes := large * changes * len(entry.Value) * 500
+		assert.Less(t, float64(sentBytes)/time.Since(begun).Seconds(), 1.3*sendRate, "bytes a second")
 		r.workers.Wait()
 	})
 }

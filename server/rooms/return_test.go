@@ -55,7 +55,7 @@ func TestReloadIsTheSameParticipant(t *testing.T) {
 
 				time.Sleep(grace + 100*time.Millisecond) // it no longer removes the participant
 				ben.quiet("a reload is nobody else's business")
-				again.quiet("told twice")
+				again.quiet("each state comes once")
 				again.room = id
 				again.answer("milk")
 				assert.True(t, ben.info().Room.Participants[0].answered())

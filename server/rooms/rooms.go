@@ -192,8 +192,8 @@ func (r *Rooms) move(s *socket, enter func() (id string, revision int64, err err
 	return err
 }
 
-// told returns the refusal that the client receives for an error.
-func (r *Rooms) told(err error) *refusal {
+// refusalFor returns the refusal that the client receives for an error.
+func (r *Rooms) refusalFor(err error) *refusal {
 	var refused *refusal
 	if !errors.As(err, &refused) {
 		refused = errUnavailable

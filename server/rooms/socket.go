@@ -215,6 +215,6 @@ func (s *socket) handle(ctx context.Context, data []byte) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.rooms.config.StoreLimit)
 	defer cancel()
 	if err := s.rooms.carryOut(ctx, s, m); err != nil {
-		s.tell(s.rooms.told(err).encoded())
+		s.tell(s.rooms.refusalFor(err).encoded())
 	}
 }

@@ -23,7 +23,7 @@ type txn struct {
 	ctx   context.Context
 	store Store
 	state
-	told int // the bytes of the encoded rooms for all their participants
+	sentBytes int // the bytes of the encoded rooms for all their participants
 }
 
 // state holds the reads and pending writes so far: keys, and rooms, which are encoded once at the end. A nil value
@@ -111,7 +111,7 @@ func (x *txn) encode(now time.Time) (kv.Txn, error) {
 		if err != nil {
 			return t, err
 		}
-		x.told += len(data) * len(r.Participants)
+		x.sentBytes += len(data) * len(r.Participants)
 		t.Then = append(t.Then, kv.Put(roomPrefix+id, data), kv.Put(updatePrefix+id, encodeTime(now)))
 	}
 	for key, value := range x.keys {
