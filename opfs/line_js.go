@@ -67,7 +67,7 @@ func (l *line) join(o *operation, run func(*position)) *position {
 
 // next returns the operations of the next step.
 func (p *position) next() []*operation {
-	return slices.Clone(p.operations[:min(len(p.operations), most)])
+	return slices.Clone(p.operations[:min(len(p.operations), maxOperations)])
 }
 
 // abandon removes an operation whose caller has given up. The present attempt goes on while the caller of another operation waits for it: its write

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// most is the maximum number of operations in one step: other clients wait while a step is decided and written.
-const most = 128
+// maxOperations is the maximum number of operations in one step: other clients wait while a step is decided and written.
+const maxOperations = 128
 
 // operation is a change of the table for which a caller waits. It is answered when the table that contains it is written.
 type operation struct {

@@ -25,16 +25,17 @@ func inOneTurn(c *FileLocks, operations ...func()) (end func()) {
 	return c.steps.turn.give
 }
 
-// begin begins an operation, and returns when it is in the line.
+// begin begins an operation, and returns when it is in the line of the client.
 func begin(c *FileLocks, operation func()) {
-	before := inTheLine(c)
+	before := operationsInLine(c)
 	go operation()
-	for inTheLine(c) == before {
+	for operationsInLine(c) == before {
 		runtime.Gosched()
 	}
 }
 
-func inTheLine(c *FileLocks) (n int) {
+// operationsInLine returns the number of operations that wait for a step.
+func operationsInLine(c *FileLocks) (n int) {
 	for _, p := range c.steps.order.positions {
 		n += len(p.operations)
 	}
@@ -150,7 +151,7 @@ func TestStepHasLimitedOperations(t *testing.T) {
 	writes := countWrites(c)
 	a := newAnswers(t, c)
 	var requests []func()
-	for n := range 2*most + 1 {
+	for n := range 2*maxOperations + 1 {
 		requests = append(requests, a.request("", want(fmt.Sprint("name ", n))))
 	}
 	inOneTurn(c, requests...)()
@@ -321,14 +322,14 @@ func TestLongTurnDelaysNoOtherClient(t *testing.T) {
 	p.expect("granted")
 	a := newAnswers(t, c)
 	var requests []func()
-	for n := range 8 * most {
-		requests = append(requests, a.request("", want(fmt.Sprint("name ", n%most))))
+	for n := range 8 * maxOperations {
+		requests = append(requests, a.request("", want(fmt.Sprint("name ", n%maxOperations))))
 	}
 	end := inOneTurn(c, requests...)
 	p.tell("request", "y")
 	end()
 	p.expect("granted")
-	left := inTheLine(c)
+	left := operationsInLine(c)
 	t.Log(left, "operations were left when the other client got its lock")
 	assert.Positive(t, left)
 }

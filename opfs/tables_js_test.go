@@ -16,9 +16,9 @@ import (
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
-// still makes sure that c makes no step until the returned function is called. A client also looks at the table by itself, and has
+// pauseSteps makes sure that c makes no step until the returned function is called. A client also looks at the table by itself, and has
 // the file open while it does.
-func still(t *testing.T, c *FileLocks) func() {
+func pauseSteps(t *testing.T, c *FileLocks) func() {
 	t.Helper()
 	require.True(t, c.steps.turn.take(t.Context()))
 	return c.steps.turn.give
@@ -27,7 +27,7 @@ func still(t *testing.T, c *FileLocks) func() {
 // tableIsOpen reports whether somebody has the table of c open, between two steps of c.
 func tableIsOpen(t *testing.T, c *FileLocks) bool {
 	t.Helper()
-	defer still(t, c)()
+	defer pauseSteps(t, c)()
 	return fileIsOpen(t, c.steps.file.dir)
 }
 
@@ -91,7 +91,7 @@ func TestTableStaysOpenForTheNextHolder(t *testing.T) {
 	assert.True(t, tableIsOpen(t, holder))
 
 	request(waiter, 2)
-	proceed := still(t, holder) // it would ask the waiter for the file
+	proceed := pauseSteps(t, holder) // it would ask the waiter for the file
 	makeStep(t, waiter)
 	assert.False(t, tableIsOpen(t, waiter))
 	proceed()
@@ -244,7 +244,7 @@ func TestClearedTableIsOpenedAgain(t *testing.T) {
 	makeStep(t, c)
 	c.steps.file.tables = made("tables.js", "new module.Tables(1e9, 20)")
 	makeStep(t, c)
-	<-time.After(30 * time.Millisecond) // longer than the file stays open
+	<-time.After(30 * time.Millisecond) // a step opens the file again after 20 ms
 	opened := counting(t)
 	makeStep(t, c)
 	assert.Positive(t, opened()) // the client may look at the table by itself, too
