@@ -20,13 +20,13 @@ type Code = lock.Code
 // The codes.
 const (
 	// Of a [Store].
-	CodeWriteFailed Code = "write-failed"   // retryable: nothing was committed
-	CodeQuota       Code = "quota-exceeded" // retryable: no space; nothing was committed
-	CodeEvicted     Code = "storage-evicted"
-	CodeReadFailed  Code = "read-failed"    // retryable
-	CodeCorrupted   Code = "data-corrupted" // final: Resource names the generation
-	CodeStaleToken  Code = "stale-token"    // final: another editor came after
-	CodeNotFound    Code = "not-found"      // final: no such generation
+	CodeWriteFailed Code = "write-failed"    // retryable: nothing was committed
+	CodeQuota       Code = "quota-exceeded"  // retryable: no space; nothing was committed
+	CodeEvicted     Code = "storage-evicted" // retryable: the browser has emptied the storage
+	CodeReadFailed  Code = "read-failed"     // retryable
+	CodeCorrupted   Code = "data-corrupted"  // final: Resource names the generation
+	CodeStaleToken  Code = "stale-token"     // final: another editor came after
+	CodeNotFound    Code = "not-found"       // final: no such generation
 	// Of a [Saver].
 	CodeSnapshotFailed   Code = "snapshot-failed"  // retryable: the page could not return its content
 	CodeReadOnly         Code = "read-only"        // retryable: this page may not write now

@@ -32,6 +32,7 @@ func Folder(path []string) string {
 	return b.String()
 }
 
+// spelled returns the components of a path as one name.
 func spelled(path []string) string {
 	const hex = "0123456789abcdef"
 	var b strings.Builder

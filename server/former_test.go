@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/servertest"
 )
 
-// A data directory of a former version goes on: its lock is held, tokens rise, contents and history are there. The
+// A server continues with the data directory of a former version: its lock is held, tokens rise, contents and history are there. The
 // directory was made by commit 1d4ddd7 with --lock-ttl 876000h: ann locked and saved "held" twice, and saved "free".
 // Do not make it again: later formats get a directory beside it.
 func TestDataOfAFormerVersion(t *testing.T) {

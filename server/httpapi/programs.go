@@ -114,7 +114,7 @@ func CheckWholeBody(r *http.Request) error {
 // BodyError returns the error for a body that could not be read.
 func BodyError(err error) error { return bodyError(err) }
 
-// Holder returns the holder of a lock: the user's name, or for nobody the given one.
+// Holder returns the holder of a lock. Its name is that of the user, or the given one if the session has no user.
 func Holder(s sessions.Session, name string) (locks.Holder, error) {
 	if sessions.CheckName(name) != nil {
 		return holder(s, nil, nil)

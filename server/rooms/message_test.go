@@ -77,7 +77,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-func TestAnErrorSaysNothingOfTheSecret(t *testing.T) {
+func TestErrorDoesNotContainTheToken(t *testing.T) {
 	_, refused := decode([]byte(`{"type":"answer","userToken":"`+theirs+`"}`), mine)
 	require.NotNil(t, refused)
 	assert.JSONEq(t, `{"type":"error","error":"foreign_token","message":"The userToken is not the one this socket was given."}`,

@@ -21,8 +21,8 @@ const clients = 64
 
 // contender is one way to run a cycle of acquire and release, with the costs of its cycles so far.
 type contender struct {
-	who, target string
-	cycle       func(who, i int) error
+	name, target string
+	cycle        func(client, i int) error
 
 	cycles         int64
 	took           time.Duration
@@ -39,38 +39,38 @@ func crowd(t *table, s *server, turns int, turn time.Duration) error {
 		return err
 	}
 	defer etcd.Close()
-	ours := &contender{who: "holdfast, HTTP on loopback", target: "80 %", cycle: func(who, i int) error { return holdfastTurn(s, who, i) }}
-	bare := &contender{who: "etcd with the same transactions, gRPC over a socket", cycle: func(who, i int) error {
-		return etcdCycle(etcd, fmt.Sprint("bare-", who, "-", i))
+	ours := &contender{name: "holdfast, HTTP on loopback", target: "80 %", cycle: func(client, i int) error { return holdfastTurn(s, client, i) }}
+	bare := &contender{name: "etcd with the same transactions, gRPC over a socket", cycle: func(client, i int) error {
+		return etcdCycle(etcd, fmt.Sprint("bare-", client, "-", i))
 	}}
-	idle := &contender{who: "two HTTP requests that do nothing", cycle: func(int, int) error { return idleTurn(s) }}
+	idle := &contender{name: "two HTTP requests that do nothing", cycle: func(int, int) error { return idleTurn(s) }}
 	health := healthpb.NewHealthClient(etcd.ActiveConnection())
-	idleRPC := &contender{who: "two gRPC calls over the socket that do nothing", cycle: func(int, int) error { return idleCalls(health) }}
+	idleRPC := &contender{name: "two gRPC calls over the socket that do nothing", cycle: func(int, int) error { return idleCalls(health) }}
 	list := []*contender{ours, bare, idle, idleRPC}
 	for i := range turns + 1 {
 		for _, c := range list {
 			if i == 1 { // the first turn is the warm-up
-				*c = contender{who: c.who, target: c.target, cycle: c.cycle}
+				*c = contender{name: c.name, target: c.target, cycle: c.cycle}
 			}
 			if err := c.turn(s, turn); err != nil {
-				return fmt.Errorf("%s: %w", c.who, err)
+				return fmt.Errorf("%s: %w", c.name, err)
 			}
 		}
 	}
 	what := fmt.Sprintf("%d clients acquire and release, ", clients)
 	for _, c := range list {
 		figure := fmt.Sprintf("%.0f, %.0f %% of etcd's", c.perSecond(), 100*c.perSecond()/bare.perSecond())
-		t.add(what+"cycles a second", c.who, figure, c.target)
+		t.add(what+"cycles a second", c.name, figure, c.target)
 	}
 	for _, c := range list {
 		figure := fmt.Sprintf("%.0f µs, %.0f µs", c.each(c.server), c.each(c.client))
-		t.add(what+"processor time of a cycle in the server, in the clients", c.who, figure, "")
+		t.add(what+"processor time of a cycle in the server, in the clients", c.name, figure, "")
 	}
 	return nil
 }
 
-func holdfastTurn(s *server, who, i int) error {
-	document, secret := fmt.Sprint("crowd-", who, "-", i), "bench-"+strconv.Itoa(who)
+func holdfastTurn(s *server, client, i int) error {
+	document, secret := fmt.Sprint("crowd-", client, "-", i), "bench-"+strconv.Itoa(client)
 	if _, err := s.call("POST", document, secret); err != nil {
 		return err
 	}
@@ -125,10 +125,10 @@ func (c *contender) turn(s *server, long time.Duration) error {
 	var group errgroup.Group
 	var done atomic.Int64
 	begin := time.Now()
-	for who := range clients {
+	for client := range clients {
 		group.Go(func() error {
 			for i := int(c.cycles); time.Since(begin) < long; i++ {
-				if err := c.cycle(who, i); err != nil {
+				if err := c.cycle(client, i); err != nil {
 					return err
 				}
 				done.Add(1)

@@ -15,7 +15,7 @@ import type { Config, Died, Exports, Listener, Method, RawEvent, Reason } from "
 interface Go {
   env: Record<string, string>;
   importObject: WebAssembly.Imports;
-  stopped?: boolean; // ours
+  stopped?: boolean; // set here, not by wasm_exec.js
   exit: (code: number) => void;
   run(instance: WebAssembly.Instance): Promise<void>;
   _resume(): void;
@@ -25,9 +25,9 @@ declare const Go: new () => Go;
 
 /**
  * The services for the program: files opens files if this thread cannot; tables has the file of locks; writer saves;
- * journals has the drafts; database stores for AutoSave where files are refused. The program ends with ended.
+ * journals has the drafts; database stores for AutoSave where files are refused. ended ends the program.
  */
-interface Lent { files?: Files; tables: Pick<Tables, "swap">; writer: Pick<SaveWriter, "preopen" | "prepare" | "store" | "finish">; journals: Pick<Journals, "bind" | "list" | "read" | "remove">; database: Database; ended?: AbortSignal }
+interface Services { files?: Files; tables: Pick<Tables, "swap">; writer: Pick<SaveWriter, "preopen" | "prepare" | "store" | "finish">; journals: Pick<Journals, "bind" | "list" | "read" | "remove">; database: Database; ended?: AbortSignal }
 
 /** Serves one more Holdfast and reports its events. */
 export type Open = (config: Config, event: Listener["event"]) => Promise<Exports>;
@@ -36,7 +36,7 @@ export type Open = (config: Config, event: Listener["event"]) => Promise<Exports
  * Prepares the program, which runs from the first Holdfast until the last one is closed. When it dies, its locks are
  * released.
  */
-export async function startGo(module: WebAssembly.Module, tell: Died, port: Port, { files, tables, writer, journals, database, ended }: Lent): Promise<Open> {
+export async function startGo(module: WebAssembly.Module, tell: Died, port: Port, { files, tables, writer, journals, database, ended }: Services): Promise<Open> {
   const go = new Go();
   const died = (why: string): void => {
     if (!stop(go)) return;
@@ -48,7 +48,7 @@ export async function startGo(module: WebAssembly.Module, tell: Died, port: Port
   ended?.throwIfAborted();
   ended?.addEventListener("abort", () => stop(go) && port.close()); // in a page nothing else ends it
 
-  const served = new Set<Exports>(); // Holdfasts that do not close
+  const served = new Set<Exports>(); // the Holdfasts that are not closed
   let turn: Promise<unknown> = Promise.resolve();
   const open: Open = (config, listener) => new Promise((resolve, reject) => {
     const event = (one: RawEvent): void => callListener(() => listener(one)); // in a page, a function of the page may throw
