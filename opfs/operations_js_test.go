@@ -213,13 +213,13 @@ func TestStealAfterARequestOfItsTurn(t *testing.T) {
 	c := newClient(t, newRoot())
 	free(t, hold(t, c, "before"))
 	a := newAnswers(t, c)
-	theft := want("x")
-	theft.Steal = true
-	inOneTurn(c, a.request("request", want("x")), a.request("theft", theft), a.request("other", want("y")))()
-	assert.Equal(t, []string{"request", "theft", "other"}, a.next(3))
+	steal := want("x")
+	steal.Steal = true
+	inOneTurn(c, a.request("request", want("x")), a.request("steal", steal), a.request("other", want("y")))()
+	assert.Equal(t, []string{"request", "steal", "other"}, a.next(3))
 	assert.True(t, lost(a.grants["request"]))
-	assert.False(t, lost(a.grants["theft"]))
-	free(t, a.grants["theft"])
+	assert.False(t, lost(a.grants["steal"]))
+	free(t, a.grants["steal"])
 }
 
 // Nothing is answered before the write that contains it. The write fails: each operation of the turn fails, the next step makes the

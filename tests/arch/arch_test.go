@@ -88,6 +88,9 @@ func TestLayers(t *testing.T) {
 		assert.Empty(t, strayEtcd(pkgs), name)
 	}
 	assert.Empty(t, tooHeavy(browser))
+	architecture, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	require.NoError(t, err)
+	assert.Empty(t, undrawn(string(architecture)))
 }
 
 func TestSources(t *testing.T) {

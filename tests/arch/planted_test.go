@@ -27,7 +27,8 @@ func TestPlantedArrows(t *testing.T) {
 		{"opfs", "wasm", false},
 		{"wasm", "opfs", true},
 		{"wasm", "server", false},
-		{"server", "lock", true},
+		{"server", "internal", true},
+		{"server", "lock", false},
 		{"server", "web", false},
 		{"client", "lock", true},
 		{"client", "remote", false},
@@ -46,6 +47,10 @@ func TestPlantedArrows(t *testing.T) {
 			assert.Equal(t, arrow.allowed, len(wrongArrows([]pkg{p})) == 0, "%s → %s", arrow.from, arrow.to)
 		}
 	}
+}
+
+func TestPlantedUndrawnArrow(t *testing.T) {
+	assert.Len(t, undrawn("\n| `internal` | nothing |\n| `lock` | `internal` |\n"), len(mayImport)-2)
 }
 
 // The tests of the client start a server. The client imports none.
