@@ -33,7 +33,7 @@ func (relay *Relay) announce(ctx context.Context, r locks.Request, in *inquiry) 
 		return err
 	}
 	for _, q := range in.questions {
-		txn := kv.Txn{If: []kv.Cond{kv.Holds(prefix+q.document, q.ask.encode()), q.held.Stands()}, Then: relay.record(q.document, q.ask, "")}
+		txn := kv.Txn{If: []kv.Cond{kv.Holds(prefix+q.document, q.ask.encode()), q.held.NotEnded()}, Then: relay.record(q.document, q.ask, "")}
 		if _, err := relay.store.Commit(ctx, txn); err != nil {
 			return err
 		}

@@ -124,7 +124,7 @@ func (relay *Relay) put(ctx context.Context, in *inquiry, q *question) error {
 		}
 	}
 	ops = append(ops, kv.PutBound(key, q.ask.encode(), in.lease))
-	result, err := relay.store.Commit(ctx, kv.Txn{If: []kv.Cond{free, q.held.Stands()}, Then: ops})
+	result, err := relay.store.Commit(ctx, kv.Txn{If: []kv.Cond{free, q.held.NotEnded()}, Then: ops})
 	if err == nil && result.Held {
 		q.revision = result.Revision
 	}
@@ -133,6 +133,6 @@ func (relay *Relay) put(ctx context.Context, in *inquiry, q *question) error {
 
 // released reports whether the lock of a question has ended.
 func (relay *Relay) released(ctx context.Context, q question) bool {
-	result, err := relay.store.Commit(ctx, kv.Txn{If: []kv.Cond{q.held.Stands()}})
+	result, err := relay.store.Commit(ctx, kv.Txn{If: []kv.Cond{q.held.NotEnded()}})
 	return err == nil && !result.Held
 }

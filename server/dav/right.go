@@ -167,7 +167,7 @@ func (g *right) checkMembers(ctx context.Context) ([]kv.Cond, error) {
 			continue
 		}
 		if owned(g.call.session, g.call.submitted, l) || !lasting(l) || g.own && g.lease.Token < l.Token {
-			return []kv.Cond{l.Stands()}, nil // PROPPATCH takes a lock on the members for itself, and changes none of them
+			return []kv.Cond{l.NotEnded()}, nil // PROPPATCH takes a lock on the members for itself, and changes none of them
 		}
 		conditions = nil
 	}
@@ -263,7 +263,7 @@ func (g *right) end() {
 
 // endLocks releases the program's locks at a place that is gone, and below it.
 func (g *right) endLocks() {
-	ctx, cancel := g.API.Whole(g.call.r)
+	ctx, cancel := g.API.Detached(g.call.r)
 	defer cancel()
 	leases, _ := g.leases(ctx, g.place.path())
 	for _, l := range leases {

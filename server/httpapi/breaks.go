@@ -61,7 +61,7 @@ func (a *API) breakLock(w http.ResponseWriter, r *http.Request, s sessions.Sessi
 	}); err != nil {
 		return err
 	}
-	ctx, cancel := a.whole(r)
+	ctx, cancel := a.detached(r)
 	defer cancel()
 	if err := a.Locks.Break(ctx, lease, by, body.Reason); err != nil {
 		return err

@@ -153,7 +153,7 @@ func (a *API) listDocuments(w http.ResponseWriter, r *http.Request, s sessions.S
 	page := documentPage{Documents: make([]documentReply, len(documents)), Next: next}
 	for i, d := range documents {
 		page.Documents[i] = documentReply{d.ID, d.ID, d.Size, events.Time(d.SavedAt), d.ETag,
-			a.Locks.Seen(locks.Document(d.ID), func(paths []locks.Path) bool { return len(a.readable(s, paths)) > 0 })}
+			a.Locks.ConflictInView(locks.Document(d.ID), func(paths []locks.Path) bool { return len(a.readable(s, paths)) > 0 })}
 	}
 	writeJSON(w, http.StatusOK, page)
 	return nil

@@ -108,7 +108,7 @@ func (a *API) withdrawUnreceived(r *http.Request, lease locks.Lease) {
 
 // withdraw releases a lease that its client does not get.
 func (a *API) withdraw(r *http.Request, lease locks.Lease) {
-	ctx, cancel := a.whole(r)
+	ctx, cancel := a.detached(r)
 	defer cancel()
 	_ = a.Locks.Withdraw(ctx, lease)
 }
@@ -148,7 +148,7 @@ func (a *API) unlockDocument(w http.ResponseWriter, r *http.Request, s sessions.
 	if err != nil {
 		return err
 	}
-	ctx, cancel := a.whole(r)
+	ctx, cancel := a.detached(r)
 	defer cancel()
 	owner, err := a.ownerAt(ctx, s, id)
 	if err != nil {

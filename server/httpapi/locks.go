@@ -130,13 +130,13 @@ func (a *API) renewLease(w http.ResponseWriter, r *http.Request, s sessions.Sess
 	return nil
 }
 
-// whole returns a context for work that must finish even if the client leaves early.
-func (a *API) whole(r *http.Request) (context.Context, context.CancelFunc) {
+// detached returns a context for work that must finish even if the client leaves early.
+func (a *API) detached(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(r.Context()), a.WriteLimit)
 }
 
 func (a *API) releaseLease(w http.ResponseWriter, r *http.Request, s sessions.Session) error {
-	ctx, cancel := a.whole(r)
+	ctx, cancel := a.detached(r)
 	defer cancel()
 	owner, err := a.ownerOf(ctx, s, r.PathValue("leaseId"))
 	if err != nil {
@@ -155,7 +155,7 @@ func (a *API) giveUp(w http.ResponseWriter, r *http.Request, s sessions.Session)
 	if err := a.countMore(r, s, len(s.Former)); err != nil {
 		return err
 	}
-	ctx, cancel := a.whole(r)
+	ctx, cancel := a.detached(r)
 	defer cancel()
 	var refusal error
 	for _, owner := range append(s.Former, s.HolderID) {

@@ -111,7 +111,7 @@ func (a *API) writer(s sessions.Session, id, owner string) content.Writer {
 
 // mayRenew checks that the holder of a lease may still hold it, if this server has seen the lease.
 func (a *API) mayRenew(s sessions.Session, lease string) error {
-	for _, p := range a.Locks.SeenPaths(lease) {
+	for _, p := range a.Locks.PathsInView(lease) {
 		if !a.Policy().MayBelow(s.User, p, policy.Lock) {
 			return a.refused(s)
 		}

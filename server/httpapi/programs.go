@@ -65,19 +65,19 @@ func (a *API) MayRead(s sessions.Session, paths []locks.Path) bool {
 // If-Unmodified-Since; nil if there is none.
 func Expected(r *http.Request) content.Expected { return expected(r) }
 
-// Whole returns a context for work that must finish even if the client leaves early.
-func (a *API) Whole(r *http.Request) (context.Context, context.CancelFunc) { return a.whole(r) }
+// Detached returns a context for work that must finish even if the client leaves early.
+func (a *API) Detached(r *http.Request) (context.Context, context.CancelFunc) { return a.detached(r) }
 
 // Release releases a lease, even if the client leaves early.
 func (a *API) Release(r *http.Request, l locks.Lease) error {
-	ctx, cancel := a.whole(r)
+	ctx, cancel := a.detached(r)
 	defer cancel()
 	return a.Locks.Release(ctx, l.ID, l.Holder.ID)
 }
 
 // Drop releases a lease that its holder does not know, even if the client leaves early or the store does not answer for a while.
 func (a *API) Drop(r *http.Request, l locks.Lease) {
-	ctx, cancel := a.whole(r)
+	ctx, cancel := a.detached(r)
 	defer cancel()
 	a.Locks.Drop(ctx, l)
 }

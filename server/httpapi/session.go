@@ -64,7 +64,7 @@ func (a *API) signOut(w http.ResponseWriter, r *http.Request, s sessions.Session
 
 // releaseOf releases all locks of owners, even if the client leaves early.
 func (a *API) releaseOf(r *http.Request, owners []string) {
-	ctx, cancel := a.whole(r)
+	ctx, cancel := a.detached(r)
 	defer cancel()
 	if err := a.Locks.ReleaseAll(ctx, owners); err != nil {
 		a.Log.Warn("the locks of a session that has ended could not be released; they expire", "error", err)

@@ -55,8 +55,8 @@ func (t *Table) FenceOf(ctx context.Context, l Lease) (kv.Cond, error) {
 // Free returns the condition that nobody has a lease on a path or below it.
 func Free(p Path) kv.Cond { return kv.NoneUnder(node(claimPrefix, p)) }
 
-// Stands returns the condition that the lease has not ended.
-func (l Lease) Stands() kv.Cond {
+// NotEnded returns the condition that the lease has not ended.
+func (l Lease) NotEnded() kv.Cond {
 	_, home, _ := parseID(l.ID)
 	return kv.CreatedAt(home, l.Token)
 }

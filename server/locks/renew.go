@@ -69,8 +69,8 @@ func (t *Table) seenByID(id, holder string) (storedLease, bool) {
 	return s, ok && s.Lease == name
 }
 
-// SeenPaths returns the paths of a lease, as far as this server knows.
-func (t *Table) SeenPaths(id string) []Path {
+// PathsInView returns the paths of a lease, as far as this server knows.
+func (t *Table) PathsInView(id string) []Path {
 	name, home, _ := parseID(id)
 	t.mirror.mu.Lock()
 	defer t.mirror.mu.Unlock()
@@ -83,9 +83,9 @@ func (t *Table) SeenPaths(id string) []Path {
 	return nil
 }
 
-// Seen reports whether a lease in this server's view conflicts with an exclusive lock on the path. It considers only
+// ConflictInView reports whether a lease in this server's view conflicts with an exclusive lock on the path. It considers only
 // leases on paths for which counts returns true.
-func (t *Table) Seen(p Path, counts func([]Path) bool) bool {
+func (t *Table) ConflictInView(p Path, counts func([]Path) bool) bool {
 	t.mirror.mu.Lock()
 	list, _ := t.mirror.inTheWay(claim{Paths: []Path{p}, Mode: Exclusive})
 	t.mirror.mu.Unlock()

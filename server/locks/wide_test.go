@@ -49,7 +49,7 @@ func TestARequestIsTooWideWhetherOrNotItMustWait(t *testing.T) {
 		free := <-acquire()
 		held, err := table.Acquire(t.Context(), want(ann, paths[0]))
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return table.Seen(paths[0], func([]locks.Path) bool { return true }) }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return table.ConflictInView(paths[0], func([]locks.Path) bool { return true }) }, 10*time.Second, time.Millisecond)
 		waits := acquire()
 		if refused {
 			assert.ErrorAs(t, <-waits, new(*locks.InvalidError), "%d components", components)
