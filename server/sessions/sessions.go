@@ -123,7 +123,7 @@ func (s Source) Of(w http.ResponseWriter, r *http.Request) (Session, error) {
 			return Session{}, err
 		}
 		session.HolderID = HolderID(secret + named + belongsTo(id.User))
-	case id.Bearer && len(made) == 0 && r.Header.Get("Sec-Fetch-Site") == "":
+	case id.Bearer && len(made) == 0 && !ofPage(r):
 		named, err := programSession(r)
 		if err != nil {
 			return Session{}, err
@@ -141,6 +141,12 @@ func (s Source) Of(w http.ResponseWriter, r *http.Request) (Session, error) {
 		session.HolderID, session.Former = session.Former[0], session.Former[1:]
 	}
 	return session, nil
+}
+
+// ofPage reports whether a page sent the request. Old browsers, and all browsers where the server has no HTTPS, send no Sec-Fetch-Site, but they
+// send Origin with each request for a lock.
+func ofPage(r *http.Request) bool {
+	return r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != ""
 }
 
 // belongsTo is the part of an owner that is its user: one secret in the hands of two users is two owners.
