@@ -89,18 +89,20 @@ func (w *WallTokens) Claim(ctx context.Context, r Record, stolen bool) (int64, e
 	return token, w.pass(ctx, token)
 }
 
-// delayedRelease is a grant whose release waits until the millisecond of its lease's token is over. Usually that was long
-// ago.
+// delayedRelease is a grant whose release waits until the millisecond of the last token is over, which may be the token of a nested lease.
+// Usually that was long ago.
 type delayedRelease struct {
 	Grant
 	tokens *WallTokens
-	token  int64
 }
 
 // Release implements [Grant].
 func (r *delayedRelease) Release(ctx context.Context) error {
-	if now := r.tokens.now(); now <= r.token && r.token-now < maxTick.Milliseconds() {
-		_ = r.tokens.pass(ctx, r.token)
+	r.tokens.mu.Lock()
+	last := r.tokens.last
+	r.tokens.mu.Unlock()
+	if now := r.tokens.now(); now <= last && last-now < maxTick.Milliseconds() {
+		_ = r.tokens.pass(ctx, last)
 	}
 	return r.Grant.Release(ctx)
 }

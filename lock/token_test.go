@@ -115,6 +115,21 @@ func TestTokensOfPlacesRise(t *testing.T) {
 	})
 }
 
+// A place is released, with a nested lease, in the millisecond in which the nested lease began. The next holder gets a greater token than both.
+func TestPlaceTokenExceedsThatOfNestedLease(t *testing.T) {
+	virtual(t, func(t *testing.T, w *world) {
+		a, b := w.tab("a"), w.tab("b")
+		outer := a.acquire(lock.AcquireOptions{Path: []string{"u1"}})
+		time.Sleep(10 * time.Millisecond)
+		nested, err := a.Acquire(lock.Within(t.Context(), outer), lock.AcquireOptions{Path: []string{"u1", "a1"}})
+		require.NoError(t, err)
+		a.release(outer)
+		next := b.acquire(lock.AcquireOptions{Path: []string{"u1"}})
+		assert.Greater(t, next.Token, nested.Token)
+		b.release(next)
+	})
+}
+
 // Setting the clock back does not lower the tokens of places within one page. Another page cannot know the earlier
 // tokens.
 func TestPlaceTokensRiseAfterClockSetBack(t *testing.T) {
