@@ -47,6 +47,7 @@ func TestOriginsOfOneBrowserAreDifferentOwners(t *testing.T) {
 		"another origin":          browser.with("Origin", friend),
 		"another port":            browser.with("Host", "localhost:1"),
 		"an origin of the site":   browser.with("Origin", friend).with("Sec-Fetch-Site", "same-site"),
+		"a proxy that sets Host":  browser.with("Origin", "http://localhost:5173").with("Sec-Fetch-Site", "same-origin"),
 		"another port, by a page": browser.with("Host", "localhost:1").with("Origin", "http://localhost:1").with("Sec-Fetch-Site", "same-origin"),
 	} {
 		t.Run(name, func(t *testing.T) {

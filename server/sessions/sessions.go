@@ -180,15 +180,13 @@ func (s Source) newCookie(w http.ResponseWriter, r *http.Request) secretMade {
 	return m
 }
 
-// origin returns the origin of the page that sent the request. It is the server's own origin unless the request names another one.
+// origin returns the origin of the page that sent the request. It is the server's own origin unless the request names another one, as behind a
+// proxy that sets Host.
 func origin(r *http.Request) string {
-	own := ownOrigin(r)
 	text := r.Header.Get("Origin")
-	if text == "" || r.Header.Get("Sec-Fetch-Site") == "same-origin" {
-		return own // browsers leave the header out of GET within one origin
-	}
-	if from, err := url.Parse(text); err == nil && strings.EqualFold(from.Host, r.Host) {
-		return own
+	hidden := text == "" || text == "null" && r.Header.Get("Sec-Fetch-Site") == "same-origin" // browsers leave it out of GET within one origin
+	if from, err := url.Parse(text); hidden || err == nil && strings.EqualFold(from.Host, r.Host) {
+		return ownOrigin(r)
 	}
 	return text
 }
