@@ -178,7 +178,7 @@ func (e *embedded) keepSpace(s *Store, dir string, c Config) {
 		c.Log.Warn("the store ends if its disk is full when its log begins a segment", "error", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	k := &spaceMaintainer{s: s, dir: dir, quota: c.Quota, log: c.Log, next: next}
+	k := &spaceMaintainer{s: s, dir: dir, quota: c.Quota, tls: c.Member.TLS, log: c.Log, next: next}
 	done := make(chan struct{})
 	go func() { defer close(done); k.maintain(ctx) }()
 	e.keeping = func() { stop(); <-done }

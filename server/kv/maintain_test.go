@@ -27,13 +27,16 @@ func newMaintainer(t *testing.T, config Config, quota int64) *spaceMaintainer {
 // The alarm of another member stays for as long as that member has no space, whatever this one does. This member does not shrink its file
 // again and again, which blocks the store each time.
 func TestAnAlarmThatStaysDoesNotBlockTheStore(t *testing.T) {
-	k := newMaintainer(t, Config{}, 1<<30)
+	first := byName(t)
+	k := newMaintainer(t, Config{Member: first}, 1<<30)
 	s := k.s
+	second := openMember(t, byName(t, first.ClientURL))
+	second.embedded.keeping() // it does not end its alarm
 	for i := range 10 {
 		_, err := s.Commit(t.Context(), Txn{Then: []Op{Put(fmt.Sprint(i), make([]byte, 10_000))}})
 		require.NoError(t, err)
 	}
-	other := uint64(s.embedded.etcd.Server.MemberID()) + 1
+	other := uint64(second.embedded.etcd.Server.MemberID())
 	_, err := s.embedded.etcd.Server.Alarm(t.Context(), &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, Alarm: pb.AlarmType_NOSPACE, MemberID: other})
 	require.NoError(t, err)
 	shrunk := 0

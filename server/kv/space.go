@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/storage"
 
 	"github.com/holdfast-dev/holdfast/internal/wait"
@@ -85,6 +87,7 @@ type spaceMaintainer struct {
 	s         *Store
 	dir       string
 	quota     int64
+	tls       TLSFiles // of the members
 	log       *slog.Logger
 	next      *nextSegment
 	compacted time.Time
@@ -201,7 +204,7 @@ func (k *spaceMaintainer) alarmed() bool {
 }
 
 // reclaim compacts the history when the store is nearly full, returns unused pages of the file to the disk, and
-// clears etcd's alarm, which etcd never clears itself.
+// clears etcd's alarms, which etcd never clears itself.
 func (k *spaceMaintainer) reclaim(ctx context.Context, r Space) error {
 	k.used = min(k.used, r.Used) // the pages that the last compaction has freed
 	late := time.Since(k.compacted) > 10*time.Second || r.Used > k.used+min(growth, hardQuota(k.quota)-reservedForLeasesAt(k.quota))/4 || k.alarmed()
@@ -218,12 +221,25 @@ func (k *spaceMaintainer) reclaim(ctx context.Context, r Space) error {
 	if err := k.shrink(r); err != nil {
 		return err
 	}
-	if !k.alarmed() || k.s.embedded.etcd.Server.Backend().Size() >= hardQuota(k.quota) {
-		return nil
+	return k.endAlarms(ctx)
+}
+
+// endAlarms clears the alarm of this member when its file is small enough, and those of members that are lost and cannot do so. While there is
+// an alarm, no member can change anything. A member that returns raises its alarm again if it still has no space.
+func (k *spaceMaintainer) endAlarms(ctx context.Context) (failed error) {
+	server := k.s.embedded.etcd.Server
+	for _, a := range server.Alarms() {
+		stays := server.Backend().Size() >= hardQuota(k.quota)
+		if id := types.ID(a.MemberID); id != server.MemberID() {
+			m := server.Cluster().Member(id)
+			stays = m != nil && slices.ContainsFunc(m.PeerURLs, func(at string) bool { return runs(ctx, at, k.tls) })
+		}
+		if a.Alarm == pb.AlarmType_NOSPACE && !stays {
+			_, err := server.Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, Alarm: a.Alarm, MemberID: a.MemberID})
+			failed = errors.Join(failed, err)
+		}
 	}
-	_, err := k.s.embedded.etcd.Server.Alarm(ctx, &pb.AlarmRequest{
-		Action: pb.AlarmRequest_DEACTIVATE, Alarm: pb.AlarmType_NOSPACE, MemberID: uint64(k.s.embedded.etcd.Server.MemberID())})
-	return err
+	return failed
 }
 
 // longestPause is the maximum pause between two attempts to shrink the file, unless an attempt takes longer than a twentieth of it.
