@@ -71,21 +71,32 @@ func (n *names) tidy(ctx context.Context, now time.Time) error {
 	if len(missed) == 0 || now.Sub(missed[0].at) < n.delay {
 		return nil
 	}
-	_, err := n.store.Each(ctx, events.Prefix, namesAtOnce, func(entries []kv.Entry) error {
+	if err := n.removeMissed(ctx, missed[0]); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.missed = n.missed[1:]
+	n.mu.Unlock()
+	return nil
+}
+
+// removeMissed looks at all names. It reads each page as it is at that moment: a large store compacts its history before the last page.
+func (n *names) removeMissed(ctx context.Context, missed endedLock) error {
+	for after := events.Prefix; ; {
+		entries, err := n.store.Page(ctx, events.Prefix, after, namesAtOnce)
+		if err != nil || len(entries) == 0 {
+			return err
+		}
 		var left []endedLock
 		for _, e := range entries {
-			if e.Modified <= missed[0].revision {
+			if after = e.Key; e.Modified <= missed.revision {
 				left = append(left, endedLock{document: strings.TrimPrefix(e.Key, events.Prefix), revision: e.Modified})
 			}
 		}
-		return n.remove(ctx, left)
-	})
-	if err == nil {
-		n.mu.Lock()
-		n.missed = n.missed[1:]
-		n.mu.Unlock()
+		if err := n.remove(ctx, left); err != nil {
+			return err
+		}
 	}
-	return err
 }
 
 // due takes the first of those that have ended long enough ago.

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -151,4 +152,28 @@ func TestUnusedNamesBeyondTheMemoryAreRemovedToo(t *testing.T) {
 	assert.Equal(t, maxEnded-1, left(later), "the tidying deletes the keys up to the first one that it does not remember")
 	assert.Zero(t, left(later))
 	assert.Empty(t, n.missed)
+}
+
+// The store compacts its history while the server looks at all names, which takes minutes with a million documents. It looks at all of them.
+func TestUnusedNamesOfALargeStoreLeaveNothing(t *testing.T) {
+	store := kvtest.Open(t)
+	for i := range 10 * namesAtOnce {
+		_, err := store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(fmt.Sprint("events/", i), nil)}})
+		require.NoError(t, err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var compacting sync.WaitGroup
+	compacting.Go(func() {
+		for ctx.Err() == nil {
+			_, revision, _ := store.Get(ctx, "events/")
+			_ = store.Compact(ctx, revision)
+		}
+	})
+	defer compacting.Wait()
+	defer stop()
+	n := newNames(store, time.Minute)
+	require.NoError(t, n.tidy(t.Context(), time.Now().Add(n.delay)))
+	left, err := store.Count(t.Context(), "events/")
+	require.NoError(t, err)
+	assert.Zero(t, left)
 }
