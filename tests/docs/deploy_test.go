@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -54,6 +55,24 @@ func TestFilesForOperators(t *testing.T) {
 		}
 	}
 	assert.True(t, json.Valid([]byte(deployed(t, "dashboard.json"))))
+}
+
+// A member with a million locks starts for some minutes. Kubernetes does not stop it meanwhile: it would start again and again.
+func TestChartWaitsForALargeStore(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/operations.md")
+	require.NoError(t, err)
+	number := func(pattern, text string) int {
+		found := firsts(pattern, text)
+		require.Len(t, found, 1)
+		n, err := strconv.Atoi(found[0])
+		require.NoError(t, err)
+		return n
+	}
+	minutes := number(`a start with 1,000,000 locks \| (\d+) minutes`, string(text))
+	probe := strings.Join(firsts(`(?s)startupProbe:(.*?)readinessProbe:`, deployed(t, "helm/templates/statefulset.yaml")), "")
+	seconds := number(`periodSeconds: (\d+)`, probe) * number(`failureThreshold: (\d+)`, probe)
+	assert.Greater(t, seconds, 2*60*minutes)
 }
 
 // The server reads the whole example of a configuration, and then misses the certificate.
