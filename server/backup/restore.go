@@ -81,6 +81,11 @@ func (r *restore) blob(name string, data io.Reader) error {
 	if err != nil {
 		return err
 	}
+	if len(r.seen) == 0 { // the first blob of an archive is the mark
+		if err := content.OnlyMark(r.ctx, r.blobs, name); err != nil {
+			return err
+		}
+	}
 	r.seen[name] = true
 	return r.blobs.Put(r.ctx, name, bytes)
 }

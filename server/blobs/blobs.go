@@ -32,7 +32,7 @@ type Blobs interface {
 	Open(ctx context.Context, name string) (io.ReadSeekCloser, error)
 	// Delete removes a blob. A missing blob is no error.
 	Delete(ctx context.Context, name string) error
-	// Each calls f with every name until f fails, and returns f's error. It may omit blobs that are written or
+	// Each calls f with every name, in order, until f fails, and returns f's error. It may omit blobs that are written or
 	// deleted meanwhile.
 	Each(ctx context.Context, f func(name string) error) error
 }

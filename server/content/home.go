@@ -23,13 +23,16 @@ const (
 
 // Bind checks that the blobs belong to the names. A server with another directory or bucket than the others would
 // save contents that they cannot find. The first server leaves a mark among the blobs, and each later one looks for
-// it. A server that is alone recreates a missing mark while there are no contents.
+// it. A server that is alone recreates a missing mark while there are no contents. No server accepts the mark of another store.
 func (s *Store) Bind(ctx context.Context) error {
 	mark, err := s.mark(ctx)
 	if errors.Is(err, blobs.ErrFull) || errors.Is(err, kv.ErrFull) {
 		return nil // the next start makes the mark
 	}
 	if err != nil {
+		return err
+	}
+	if err := OnlyMark(ctx, s.Blobs, mark); err != nil {
 		return err
 	}
 	r, err := s.Blobs.Open(ctx, mark)
@@ -48,6 +51,27 @@ func (s *Store) Bind(ctx context.Context) error {
 			"Use the same directory or bucket as the other servers, or restore the blobs from a backup", mark)
 	}
 	return s.Blobs.Put(ctx, mark, nil)
+}
+
+// errLast ends a look at the marks.
+var errLast = errors.New("no mark follows")
+
+// OnlyMark fails if the blobs have a mark other than the own one: [Store.Sweep] of each store would delete the contents of the other.
+func OnlyMark(ctx context.Context, all blobs.Blobs, own string) error {
+	err := all.Each(ctx, func(name string) error {
+		switch {
+		case name == own:
+			return nil
+		case !strings.HasPrefix(name, homePrefix): // it sorts after all marks
+			return errLast
+		}
+		return fmt.Errorf("--blobs belongs to another store, whose mark is %s. Name another directory or bucket. "+
+			"If the servers of that store never start again, remove its mark", name)
+	})
+	if errors.Is(err, errLast) {
+		return nil
+	}
+	return err
 }
 
 // mark returns the name of the mark, and creates the mark if it does not exist.

@@ -73,7 +73,7 @@ func refusesNames(t *testing.T, open func(t *testing.T) blobs.Blobs) {
 	}
 }
 
-// listsAll checks that blobs put at the same time are all listed.
+// listsAll checks that blobs put at the same time are all listed, in order.
 func listsAll(t *testing.T, open func(t *testing.T) blobs.Blobs) {
 	ctx, store := t.Context(), open(t)
 	var all sync.WaitGroup
@@ -88,6 +88,7 @@ func listsAll(t *testing.T, open func(t *testing.T) blobs.Blobs) {
 	for _, n := range want {
 		assert.True(t, slices.Contains(got, n), n)
 	}
+	assert.True(t, slices.IsSorted(got))
 	stop := errors.New("stop")
 	require.ErrorIs(t, store.Each(ctx, func(string) error { return stop }), stop)
 }
