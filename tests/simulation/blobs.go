@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/server/blobs"
@@ -56,6 +57,7 @@ func (b *memoryBlobs) Each(_ context.Context, f func(name string) error) error {
 		names = append(names, name)
 	}
 	b.mu.Unlock()
+	slices.Sort(names)
 	for _, name := range names {
 		if err := f(name); err != nil {
 			return err
