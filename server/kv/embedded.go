@@ -16,9 +16,10 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
+// defragMegabytes is how much free space inside the database file makes a start shrink it. Tests change it.
+var defragMegabytes uint = 256
+
 const (
-	// defragMegabytes is how much free space inside the database file makes a start shrink it.
-	defragMegabytes = 256
 	// socketName is the name of the socket in the data directory. etcd's own tools reach the store through it.
 	socketName = "etcd.sock"
 	// catchUp is how many log entries a member without followers keeps in memory. With etcd's default of 5000,
@@ -114,6 +115,9 @@ func (e *embedded) start(c Config, settings *embed.Config) (err error) {
 	}
 	if err := makeRoom(settings.Dir); err != nil {
 		return err
+	}
+	if !mayShrink(settings.Dir) {
+		settings.BootstrapDefragThresholdMegabytes = 0
 	}
 	e.copies = repaired(settings.Dir)
 	e.etcd, err = embed.StartEtcd(settings)

@@ -22,6 +22,13 @@ func SetSizes(t *testing.T, segment, grow int64, snapshots uint64) {
 	t.Cleanup(func() { wal.SegmentSizeBytes, growth, snapshotCount = formerSegment, formerGrowth, formerSnapshots })
 }
 
+// SetDefrag makes a start shrink the database when it has fewer free megabytes than usual, for one test.
+func SetDefrag(t *testing.T, megabytes uint) {
+	former := defragMegabytes
+	defragMegabytes = megabytes
+	t.Cleanup(func() { defragMegabytes = former })
+}
+
 // Hold makes the transactions of a store wait. The returned function lets them go once a number of them waits. Nothing
 // is late before that, however slow the machine is.
 func Hold(s *Store) func(t *testing.T, waiting int) {

@@ -17,6 +17,17 @@ import (
 	"github.com/holdfast-dev/holdfast/server/kv"
 )
 
+// allocate gives blocks to all of a database. This file system would give them to the holes that etcd reads; a disk does not.
+func allocate(t *testing.T, dir string) {
+	t.Helper()
+	db, err := os.OpenFile(filepath.Join(dir, "member", "snap", "db"), os.O_WRONLY, 0)
+	require.NoError(t, err)
+	info, err := db.Stat()
+	require.NoError(t, err)
+	require.NoError(t, syscall.Fallocate(int(db.Fd()), 0, 0, info.Size()))
+	require.NoError(t, db.Close())
+}
+
 // A store starts again on a disk that is full, because it deletes its reserve first. When there is room, it continues over several log
 // segments, although etcd looks for space for the next one only once.
 func TestStartOnAFullDisk(t *testing.T) {
@@ -29,12 +40,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 	reserve := filepath.Join(config.DataDir, "reserve")
 	require.Eventually(t, func() bool { return blocks(reserve) >= kv.ReserveSize() }, 30*time.Second, 10*time.Millisecond)
 	require.NoError(t, s.Close())
-	db, err := os.OpenFile(filepath.Join(config.DataDir, "member", "snap", "db"), os.O_WRONLY, 0)
-	require.NoError(t, err)
-	info, err := db.Stat()
-	require.NoError(t, err)
-	require.NoError(t, syscall.Fallocate(int(db.Fd()), 0, 0, info.Size()), "this file system gives blocks to the holes that etcd reads; a disk does not")
-	require.NoError(t, db.Close())
+	allocate(t, config.DataDir)
 	rest := filepath.Join(dir, "rest")
 	fill(t, rest, 0)
 
@@ -51,6 +57,37 @@ func TestStartOnAFullDisk(t *testing.T) {
 		_, err := s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("k", value)}})
 		require.NoError(t, err, "put %d", i)
 	}
+}
+
+// The database has many free pages, and the disk has no space for a smaller copy of it. The store starts with the large file.
+func TestStartWithoutSpaceToShrink(t *testing.T) {
+	const mib = 1 << 20
+	kv.SetSizes(t, mib, 6*mib, 50)
+	kv.SetDefrag(t, 1)
+	dir := small(t, 256)
+	config := kv.Config{DataDir: filepath.Join(dir, "d")}
+	s, err := kv.Open(t.Context(), config)
+	require.NoError(t, err)
+	for i := range 40 {
+		_, err := s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(fmt.Sprint(i%2, "/", i), make([]byte, mib))}})
+		require.NoError(t, err)
+	}
+	result, err := s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.DeleteUnder("0/")}})
+	require.NoError(t, err)
+	require.NoError(t, s.Compact(t.Context(), result.Revision))
+	require.Eventually(t, func() bool {
+		_, err := s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("key", nil)}})
+		return err == nil && s.Space().Size-s.Space().Used > 10*mib
+	}, 30*time.Second, 10*time.Millisecond)
+	require.NoError(t, s.Close())
+	allocate(t, config.DataDir)
+	fill(t, filepath.Join(dir, "rest"), 4*mib)
+
+	s, err = kv.Open(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	_, err = s.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put("key", nil)}})
+	require.NoError(t, err)
 }
 
 // A refusal of the system is no damage: nobody should restore a backup because a disk is full, or a folder is in use.

@@ -78,6 +78,13 @@ func makeRoom(dir string) error {
 	return nil
 }
 
+// mayShrink reports whether the disk has space for a smaller copy of the database. With less, etcd fails to copy, and does not start.
+func mayShrink(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, "member", "snap", "db"))
+	free := freeOn(dir)
+	return err == nil && (free < 0 || free-info.Size() >= diskReserve())
+}
+
 // repaired returns the copies of log segments that etcd makes before it repairs them, and never removes. A copy has nothing acknowledged that
 // the repaired segment lacks, see [checkLog]. It stays until a later start has succeeded nevertheless, unless the disk is full.
 func repaired(dir string) []string {
