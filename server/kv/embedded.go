@@ -41,6 +41,7 @@ type embedded struct {
 	single  bool
 	taken   atomic.Int64 // bytes of contents that are being written
 	closing atomic.Bool
+	failed  chan error // has room for one
 	space   atomic.Pointer[Space]
 	copies  []string // of log segments that an earlier start has repaired
 	keeping func()   // stops the maintenance of its space
@@ -52,7 +53,7 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &embedded{dir: dir, single: c.Member.PeerURL == ""}
+	e := &embedded{dir: dir, single: c.Member.PeerURL == "", failed: make(chan error, 1)}
 	e.space.Store(&Space{Quota: c.Quota, Free: -1, Files: -1})
 	if !c.restoring {
 		if err := checkUnmarked(dir); err != nil {
@@ -78,6 +79,7 @@ func openEmbedded(ctx context.Context, c Config) (*Store, error) {
 		return nil, errors.Join(err, e.close())
 	}
 	drop(e.copies)
+	go e.reportEnd()
 	// Calls in the process need a third of the time and of the CPU of gRPC over the socket. The interface is the
 	// same.
 	s := OverServer(e.etcd.Server)
@@ -198,6 +200,20 @@ func (e *embedded) ready(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 		return fmt.Errorf("etcd did not become ready: %w", context.Cause(ctx))
+	}
+}
+
+// reportEnd reports when etcd ends by itself. It ends when etcd does.
+func (e *embedded) reportEnd() {
+	select {
+	case err := <-e.etcd.Err():
+		if err != nil { // Close makes it nil
+			e.failed <- err
+		}
+	case <-e.etcd.Server.StopNotify():
+		if !e.closing.Load() {
+			e.failed <- errors.New("etcd has stopped, because the cluster has removed this member; let it join with an empty data directory")
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -66,6 +67,26 @@ func TestMemberIsReplaced(t *testing.T) {
 	want := []string{first.PeerURL, third.PeerURL, elsewhere.PeerURL}
 	slices.Sort(want)
 	assert.Equal(t, want, peers)
+}
+
+// The cluster removes a member that still runs, because its place was given away while it was cut off. The member reports that, so that its
+// process ends and its clients go to another one.
+func TestARemovedMemberEnds(t *testing.T) {
+	t.Parallel()
+	first := byName(t)
+	cluster := openMember(t, first)
+	removed := openMember(t, byName(t, first.ClientURL))
+	openMember(t, byName(t, first.ClientURL))
+	require.NoError(t, retry(t.Context(), func() error {
+		_, err := cluster.client.MemberRemove(t.Context(), uint64(removed.embedded.etcd.Server.MemberID()))
+		return err
+	}))
+	select {
+	case err := <-removed.Failed():
+		require.ErrorContains(t, err, "the cluster has removed this member")
+	case <-time.After(time.Minute):
+		require.Fail(t, "the member does not report its end")
+	}
 }
 
 // A member that does not know the last change yet makes a new one wait. One that does not answer does not.

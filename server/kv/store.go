@@ -139,7 +139,7 @@ func (s *Store) Failed() <-chan error {
 	if s.embedded == nil {
 		return nil
 	}
-	return s.embedded.etcd.Err()
+	return s.embedded.failed
 }
 
 // Ready returns nil if the store answers, or an error that says why not.
