@@ -34,6 +34,7 @@ type Store interface {
 	Get(ctx context.Context, key string) (kv.Entry, int64, error)
 	GetAt(ctx context.Context, key string, revision int64) (kv.Entry, error)
 	Each(ctx context.Context, prefix string, limit int64, f func([]kv.Entry) error) (int64, error)
+	ReadWatched(ctx context.Context, prefix string, limit int64) ([]kv.Entry, int64, error)
 	Commit(ctx context.Context, txn kv.Txn) (kv.Result, error)
 	CommitEach(ctx context.Context, txns []kv.Txn) ([]bool, error)
 	Watch(ctx context.Context, prefix string, after int64, f func([]kv.Change) error) error
@@ -138,15 +139,20 @@ func (t *Table) Close() {
 // pages cost less than many small ones.
 const readPage = 50_000
 
-// read loads the mirror and returns its revision.
+// read loads the mirror and returns its revision. A store that is nearly full is compacted every ten seconds, and reading a million locks takes
+// longer. Then a read needs more memory, but no revision that stays.
 func (t *Table) read(ctx context.Context) (int64, error) {
 	l := t.mirror.load()
 	revision, err := t.store.Each(ctx, prefix, readPage, func(entries []kv.Entry) error {
 		l.add(entries, time.Now())
 		return nil
 	})
-	if errors.Is(err, kv.ErrCompacted) && ctx.Err() == nil {
-		return t.read(ctx) // another server needs space, and has compacted the store during the read
+	for errors.Is(err, kv.ErrCompacted) && ctx.Err() == nil {
+		var all []kv.Entry
+		if all, revision, err = t.store.ReadWatched(ctx, prefix, readPage); err == nil {
+			l = t.mirror.load()
+			l.add(all, time.Now())
+		}
 	}
 	if err != nil {
 		return 0, err

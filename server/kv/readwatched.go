@@ -1,0 +1,101 @@
+package kv
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// ReadWatched reads all keys that begin with prefix, in order, as of the revision that it returns. Unlike [Store.Each], it needs no revision
+// that stays: it reads each page of at most limit keys as it is at that moment, and watches the changes meanwhile. So it also ends in a store
+// whose history is compacted again and again, but all keys are in memory at once. It fails with [ErrCompacted] if the watch is
+// interrupted for longer than the store's history.
+func (s *Store) ReadWatched(ctx context.Context, prefix string, limit int64) ([]Entry, int64, error) {
+	_, revision, err := s.Get(ctx, prefix)
+	if err != nil {
+		return nil, 0, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	changes, ended := make(chan []Change), make(chan error, 1)
+	go func() {
+		ended <- s.Watch(ctx, prefix, revision, func(c []Change) error {
+			select {
+			case changes <- c:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	read := make(chan pagesRead, 1)
+	go func() { read <- s.readPages(ctx, prefix, limit) }()
+	w := watchedRead{last: map[string]Change{}, revision: revision}
+	for err == nil && !w.complete() {
+		select {
+		case c := <-changes:
+			w.see(c)
+		case p := <-read:
+			w.pages, err = &p, p.err
+		case err = <-ended:
+			ended <- err
+		}
+	}
+	stop()
+	<-ended
+	if err != nil {
+		return nil, 0, err
+	}
+	return w.entries(), w.revision, nil
+}
+
+// pagesRead are keys of different moments.
+type pagesRead struct {
+	entries []Entry
+	newest  int64 // the latest revision that changed one of them
+	err     error
+}
+
+func (s *Store) readPages(ctx context.Context, prefix string, limit int64) (p pagesRead) {
+	for first := prefix; ; {
+		page, _, err := s.getWithin(ctx, max(s.timeout, pageTimeout), first, clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(limit))
+		for _, e := range page {
+			p.newest = max(p.newest, e.Modified)
+		}
+		p.entries, p.err = append(p.entries, page...), err
+		if err != nil || int64(len(page)) < limit {
+			return p
+		}
+		first = page[len(page)-1].Key + "\x00"
+	}
+}
+
+// watchedRead collects the state of a revision from pages and from the changes meanwhile.
+type watchedRead struct {
+	pages    *pagesRead // nil: not read yet
+	last     map[string]Change
+	revision int64 // of the last change
+}
+
+func (w *watchedRead) see(changes []Change) {
+	for _, c := range changes {
+		w.last[c.Key] = c
+	}
+	w.revision = changes[len(changes)-1].Modified
+}
+
+// complete reports whether the watch has shown every change that the pages contain.
+func (w *watchedRead) complete() bool { return w.pages != nil && w.revision >= w.pages.newest }
+
+// entries returns the state at the revision of the last change: what has changed since the beginning is as the watch has shown it.
+func (w *watchedRead) entries() []Entry {
+	all := slices.DeleteFunc(w.pages.entries, func(e Entry) bool { _, changed := w.last[e.Key]; return changed })
+	for _, c := range w.last {
+		if !c.Deleted {
+			all = append(all, c.Entry)
+		}
+	}
+	slices.SortFunc(all, func(a, b Entry) int { return strings.Compare(a.Key, b.Key) })
+	return all
+}
