@@ -26,8 +26,8 @@ const (
 	// entries with dozens of heartbeats each take 25 MB after some minutes.
 	catchUp = 100
 	// memberCatchUp is catchUp for a member of several. A follower that is further behind receives the database
-	// instead of the entries. An entry with a full batch of heartbeats has about 30 KB, so the log takes at most 60
-	// MB.
+	// instead of the entries. An entry with a full batch of heartbeats has about 30 KB, so these take at most 60
+	// MB. An entry with a large room has up to 1 MiB.
 	memberCatchUp = 2000
 	// maxSocketPath is the length of a socket path that works on every system.
 	maxSocketPath = 100
