@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -19,7 +20,8 @@ func (s *Store) ReadWatched(ctx context.Context, prefix string, limit int64) ([]
 	}
 	ctx, stop := context.WithCancel(ctx)
 	changes, ended := make(chan []Change), make(chan error, 1)
-	go func() {
+	var watching sync.WaitGroup
+	watching.Go(func() {
 		ended <- s.Watch(ctx, prefix, revision, func(c []Change) error {
 			select {
 			case changes <- c:
@@ -28,7 +30,7 @@ func (s *Store) ReadWatched(ctx context.Context, prefix string, limit int64) ([]
 				return ctx.Err()
 			}
 		})
-	}()
+	})
 	read := make(chan pagesRead, 1)
 	go func() { read <- s.readPages(ctx, prefix, limit) }()
 	w := watchedRead{last: map[string]Change{}, revision: revision}
@@ -39,11 +41,10 @@ func (s *Store) ReadWatched(ctx context.Context, prefix string, limit int64) ([]
 		case p := <-read:
 			w.pages, err = &p, p.err
 		case err = <-ended:
-			ended <- err
 		}
 	}
 	stop()
-	<-ended
+	watching.Wait()
 	if err != nil {
 		return nil, 0, err
 	}
