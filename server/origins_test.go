@@ -78,6 +78,18 @@ func TestOriginsOfOneBrowserAreDifferentOwners(t *testing.T) {
 	}
 }
 
+// The development server of Vite sets Host to that of its target. Browsers leave Origin out of the GET requests of its pages.
+func TestPageBehindAProxyThatSetsHostIsOneOwner(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	page := s.browserWith(t, cookieOf(t, s.as(t, "").do("GET", lockOf("x"), nil))).with("Sec-Fetch-Site", "same-origin")
+	page.with("Origin", "http://localhost:5173").lock("r")
+	read := page.with("Referer", "http://localhost:5173/assets/worker.js")
+	assert.Equal(t, true, read.do("GET", lockOf("r"), nil).body["is_my_lock"])
+	other := page.with("Referer", "http://localhost:5174/")
+	assert.Equal(t, false, other.do("GET", lockOf("r"), nil).body["is_my_lock"])
+}
+
 // A page sends two requests before the browser has a cookie. Their answers come in any order.
 func TestFirstVisitInParallelMakesOneOwner(t *testing.T) {
 	t.Parallel()

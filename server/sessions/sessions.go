@@ -181,11 +181,16 @@ func (s Source) newCookie(w http.ResponseWriter, r *http.Request) secretMade {
 }
 
 // origin returns the origin of the page that sent the request. It is the server's own origin unless the request names another one, as behind a
-// proxy that sets Host.
+// proxy that sets Host. Browsers leave Origin out of GET within one origin, but send Referer.
 func origin(r *http.Request) string {
 	text := r.Header.Get("Origin")
-	hidden := text == "" || text == "null" && r.Header.Get("Sec-Fetch-Site") == "same-origin" // browsers leave it out of GET within one origin
-	if from, err := url.Parse(text); hidden || err == nil && strings.EqualFold(from.Host, r.Host) {
+	if text == "" || text == "null" && r.Header.Get("Sec-Fetch-Site") == "same-origin" {
+		text = ""
+		if page, err := url.Parse(r.Referer()); err == nil && page.Host != "" {
+			text = page.Scheme + "://" + page.Host
+		}
+	}
+	if from, err := url.Parse(text); text == "" || err == nil && strings.EqualFold(from.Host, r.Host) {
 		return ownOrigin(r)
 	}
 	return text
