@@ -45,6 +45,22 @@ func TestAFileIsNotMadeAgainUnderAForeignLockOnTheMembers(t *testing.T) {
 	assert.Equal(t, http.StatusLocked, answer.Code, answer.Body.String())
 }
 
+// Somebody locks a path below that of the members. No lock of a member is there, so members are added and removed. Otherwise each request would
+// try again for as long as its client waits.
+func TestALockBelowThePathOfTheMembersDelaysNoChange(t *testing.T) {
+	t.Parallel()
+	for _, request := range []string{"PUT /dav/d/new", "MKCOL /dav/d/new", "DELETE /dav/d/x"} {
+		s := newWaited(t)
+		s.lock("bob", append(place{"d"}.members(), "file"))
+		method, path, _ := strings.Cut(request, " ")
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		answer := httptest.NewRecorder()
+		s.serveAnn(answer, httptest.NewRequestWithContext(ctx, method, path, nil))
+		assert.Less(t, answer.Code, 300, "%s: %s", request, answer.Body)
+	}
+}
+
 // The lock on the members ends just before the transaction that makes a collection, and nobody acquires it. The collection is made, as
 // without that lock.
 func TestACollectionIsMadeWhenTheLockOnTheMembersEnds(t *testing.T) {

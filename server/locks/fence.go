@@ -52,8 +52,8 @@ func (t *Table) FenceOf(ctx context.Context, l Lease) (kv.Cond, error) {
 	return kv.CreatedAt(s.key, s.token), err
 }
 
-// Free returns the condition that nobody has a lease on a path or below it.
-func Free(p Path) kv.Cond { return kv.NoneUnder(node(claimPrefix, p)) }
+// Free returns the condition that nobody has a lease on a path itself. There may be leases below it.
+func Free(p Path) kv.Cond { return kv.NoneUnder(node(claimPrefix, p) + anyMark) }
 
 // NotEnded returns the condition that the lease has not ended.
 func (l Lease) NotEnded() kv.Cond {

@@ -20,6 +20,7 @@ const (
 	gonePrefix  = prefix + "gone/"
 	askedPrefix = prefix + "asked/"
 
+	anyMark       = "!" // begins each of them
 	exclusiveMark = "!x"
 	sharedMark    = "!s"
 	slotMark      = exclusiveMark + "#"
