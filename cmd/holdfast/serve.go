@@ -91,6 +91,8 @@ func pagesOf(site fs.FS, log *slog.Logger) (http.Handler, error) {
 // serve runs the service with the site until ctx is done, and then stops gracefully. When it is ready, it prints one
 // line with the address to open. It logs to stderr. Without a site it serves the API alone.
 func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer) error {
+	hangups := catchHangups()
+	defer signal.Stop(hangups)
 	if err := o.checkAnonymous(); err != nil {
 		return err
 	}
@@ -126,7 +128,7 @@ func serve(ctx context.Context, o options, site fs.FS, stdout, stderr io.Writer)
 	defer stopFollowing()
 	served, scheme := o.listen(following, httpServer, listener, certificate)
 	metrics.serve(newHTTPServer(o.server, service.Metrics()), o.server.Log)
-	defer reloadOnHangup(service.Reload)()
+	defer reloadAt(hangups, service.Reload)()
 	fmt.Fprintf(stdout, "Holdfast is at %s (Ctrl+C stops it)\n", siteURL(scheme, listener.Addr()))
 
 	select {
@@ -188,10 +190,16 @@ func (o *options) checkAnonymous() error {
 		"Name the users with --api-keys or --user-header, listen on 127.0.0.1, or allow it with --anonymous", o.addr)
 }
 
-// reloadOnHangup calls reload at each SIGHUP, until the returned function is called.
-func reloadOnHangup(reload func()) (stop func()) {
-	hangups, ended := make(chan os.Signal, 1), make(chan struct{})
+// catchHangups returns a channel for SIGHUP. The start needs it too, because SIGHUP would end the process.
+func catchHangups() chan os.Signal {
+	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
+	return hangups
+}
+
+// reloadAt calls reload at each signal, until the returned function is called.
+func reloadAt(hangups <-chan os.Signal, reload func()) (stop func()) {
+	ended := make(chan struct{})
 	go func() {
 		for {
 			select {
@@ -202,7 +210,7 @@ func reloadOnHangup(reload func()) (stop func()) {
 			}
 		}
 	}()
-	return func() { signal.Stop(hangups); close(ended) }
+	return func() { close(ended) }
 }
 
 func listen(addr string) (net.Listener, error) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -201,6 +202,28 @@ func TestSIGTERMDoesNotWaitForSilentSockets(t *testing.T) {
 	p := serveInProcess(t, "--stop-limit", "1s")
 	p.liveSockets(t, 3)
 	p.stop(t)
+}
+
+// A program that rotates the logs sends SIGHUP while the server starts, which takes minutes for a large store. The server goes on: systemd
+// does not start a program again that SIGHUP has ended.
+func TestSIGHUPDoesNotEndTheStart(t *testing.T) {
+	t.Parallel()
+	bucket, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	require.NoError(t, err)
+	defer bucket.Close()
+	require.NoError(t, bucket.SetDeadline(time.Now().Add(time.Minute)))
+	cmd := exec.Command(os.Args[0], "serve", "--addr", "127.0.0.1:0", "--data-dir", t.TempDir(), "--blobs", "s3://bucket?endpoint=http://"+bucket.Addr().String())
+	cmd.Env = append(os.Environ(), asCommand+"=yes", "AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=secret")
+	var log strings.Builder
+	cmd.Stderr = &log
+	require.NoError(t, cmd.Start())
+	defer func() { _ = cmd.Process.Kill() }()
+	waits, err := bucket.Accept()
+	require.NoError(t, err)
+	defer waits.Close()
+	require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	assert.NoError(t, cmd.Wait(), &log)
 }
 
 func get(t *testing.T, p *process, path string) string {
