@@ -75,6 +75,15 @@ func TestChartWaitsForALargeStore(t *testing.T) {
 	assert.Greater(t, seconds, 2*60*minutes)
 }
 
+// A start ends within a second while the bucket of the contents, or their mounted directory, is not there yet, as after a loss of power. By
+// default, systemd gives up for good after five starts in ten seconds.
+func TestSystemdStartsTheServerAgainWithoutLimit(t *testing.T) {
+	t.Parallel()
+	unit, service, _ := strings.Cut(deployed(t, "holdfast.service"), "[Service]")
+	assert.Contains(t, unit, "\nStartLimitIntervalSec=0\n")
+	assert.Contains(t, service, "\nRestart=on-failure\n")
+}
+
 // The server reads the whole example of a configuration, and then misses the certificate.
 func TestExampleOfAConfiguration(t *testing.T) {
 	t.Parallel()
