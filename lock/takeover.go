@@ -93,7 +93,7 @@ func (r Record) validity() time.Duration {
 // record alone proves nothing, because the Locker knows which clients are gone.
 func (a *acquisition) watch(ctx context.Context, t *target) <-chan suspect {
 	frozen := make(chan suspect)
-	if l := t.backend.beneath(); !t.whole || t.mode != Exclusive || !l.keepsFrozen() || l.Records == nil || a.m.config.Channel == nil {
+	if !t.whole || t.mode != Exclusive || !t.backend.keepsFrozen() || t.backend.beneath().Records == nil || a.m.config.Channel == nil {
 		return frozen
 	}
 	a.m.work.Go(func() {
@@ -112,8 +112,11 @@ func (a *acquisition) watch(ctx context.Context, t *target) <-chan suspect {
 	return frozen
 }
 
-// keepsFrozen reports whether the Locker lets a frozen holder keep the lock forever.
-func (b *Backend) keepsFrozen() bool { return b.KeepsFrozen || b.Strategy == WebLock }
+// keepsFrozen reports whether a frozen holder keeps the lock of this machine forever. While a holder waits for a server it has no lease, so
+// every Locker lets it.
+func (b *Backend) keepsFrozen() bool {
+	return b.Local != nil || b.KeepsFrozen || b.Strategy == WebLock
+}
 
 // look reports whether the holder is frozen, or else when to look again.
 func (a *acquisition) look(ctx context.Context, t *target, s *suspect) (frozen bool, again time.Duration) {

@@ -48,17 +48,21 @@ func (h *fullBrowser) freeze(t *testing.T) lock.Grant {
 }
 
 func TestFrozenWaiterOfServerIsTakenOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newInternet()
-		h := newHousehold(n)
-		frozen := h.freeze(t)
-		done := h.open(t, "B", "b").begin(context.Background(), patient)
-		sleep(25 * time.Second)
-		assert.Empty(t, done, "it may be slow to answer")
-		sleep(15 * time.Second)
-		require.NoError(t, <-done)
-		<-frozen.Lost()
-	})
+	for _, strategy := range []lock.Strategy{lock.WebLock, lock.FileLock} { // a grant over the file that has no lease never expires
+		t.Run(string(strategy), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHousehold(newInternet())
+				frozen := h.freeze(t)
+				done := h.openOver(t, "B", "b", lock.Backend{Strategy: strategy, Resource: "holdfast:project", Locker: h.space.Client("b"), Records: h.records}).begin(context.Background(), patient)
+				sleep(25 * time.Second)
+				assert.Empty(t, done, "it may be slow to answer")
+				sleep(15 * time.Second)
+				require.NotEmpty(t, done)
+				require.NoError(t, <-done)
+				<-frozen.Lost()
+			})
+		})
+	}
 }
 
 // behindAnotherMachine returns the tabs of a machine while another machine holds the lock.
