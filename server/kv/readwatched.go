@@ -9,14 +9,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// ReadWatched reads all keys that begin with prefix, in order, as of the revision that it returns. Unlike [Store.Each], it needs no revision
-// that stays: it reads each page of at most limit keys as it is at that moment, and watches the changes meanwhile. So it also ends in a store
-// whose history is compacted again and again, but all keys are in memory at once. It fails with [ErrCompacted] if the watch is
-// interrupted for longer than the store's history.
-func (s *Store) ReadWatched(ctx context.Context, prefix string, limit int64) ([]Entry, int64, error) {
+// ReadWatched calls load with all keys that begin with prefix, in order, as of a revision, and then f with all later changes, like
+// [Store.Watch]. Unlike [Store.Each], it needs no revision that stays: it reads each page of at most limit keys as it is at that moment, and
+// watches the changes meanwhile. One watch covers the read, load and the time after it, so a store whose history is compacted again and again
+// may take long in load, but all keys are in memory at once. ReadWatched fails like Watch, and when a page cannot be read.
+func (s *Store) ReadWatched(ctx context.Context, prefix string, limit int64, load func([]Entry, int64), f func([]Change) error) error {
 	_, revision, err := s.Get(ctx, prefix)
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	changes, ended := make(chan []Change), make(chan error, 1)
@@ -43,12 +43,19 @@ func (s *Store) ReadWatched(ctx context.Context, prefix string, limit int64) ([]
 		case err = <-ended:
 		}
 	}
+	if err == nil {
+		load(w.entries(), w.revision)
+	}
+	for w = (watchedRead{}); err == nil; {
+		select {
+		case c := <-changes:
+			err = f(c)
+		case err = <-ended:
+		}
+	}
 	stop()
 	watching.Wait()
-	if err != nil {
-		return nil, 0, err
-	}
-	return w.entries(), w.revision, nil
+	return err
 }
 
 // pagesRead are keys of different moments.

@@ -2,8 +2,10 @@ package locks_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/server/kv"
@@ -24,12 +26,31 @@ type expired struct {
 	failed *bool
 }
 
-func (e expired) ReadWatched(ctx context.Context, prefix string, limit int64) ([]kv.Entry, int64, error) {
+func (e expired) ReadWatched(ctx context.Context, prefix string, limit int64, load func([]kv.Entry, int64), f func([]kv.Change) error) error {
 	if !*e.failed {
 		*e.failed = true
-		return nil, 0, kv.ErrCompacted
+		return kv.ErrCompacted
 	}
-	return e.compacting.ReadWatched(ctx, prefix, limit)
+	return e.compacting.ReadWatched(ctx, prefix, limit, load, f)
+}
+
+// slow is a store that others change and compact each time that a server has loaded the locks.
+type slow struct {
+	compacting
+	t    *testing.T
+	read *atomic.Int64
+}
+
+func (s slow) ReadWatched(ctx context.Context, prefix string, limit int64, load func([]kv.Entry, int64), f func([]kv.Change) error) error {
+	s.read.Add(1)
+	return s.compacting.ReadWatched(ctx, prefix, limit, func(all []kv.Entry, revision int64) {
+		for range 3 {
+			changed, err := s.Commit(ctx, kv.Txn{Then: []kv.Op{kv.Put(prefix+"heard", nil)}})
+			assert.NoError(s.t, err)
+			assert.NoError(s.t, s.Compact(ctx, changed.Revision))
+		}
+		load(all, revision)
+	}, f)
 }
 
 // A server starts while others compact the history of a store that is nearly full. They do so every ten seconds, and the server needs longer
@@ -45,4 +66,18 @@ func TestStartDuringCompactions(t *testing.T) {
 		_, err = table.Renew(t.Context(), held.ID, ann.ID)
 		require.NoError(t, err, name)
 	}
+}
+
+// Loading a million locks takes longer than the time between two compactions. The server follows all changes after it. Otherwise it would read all
+// locks again and again, and show grants and releases only after each of these reads.
+func TestLoadingLongerThanBetweenCompactions(t *testing.T) {
+	store := kvtest.Open(t)
+	read := new(atomic.Int64)
+	table, err := locks.Open(t.Context(), slow{compacting{store}, t, read}, locks.Config{})
+	require.NoError(t, err)
+	t.Cleanup(table.Close)
+	for range 20 {
+		require.NoError(t, table.GiveUp(t.Context(), ann.ID, "t")) // the view contains it
+	}
+	assert.EqualValues(t, 1, read.Load())
 }

@@ -34,7 +34,7 @@ type Store interface {
 	Get(ctx context.Context, key string) (kv.Entry, int64, error)
 	GetAt(ctx context.Context, key string, revision int64) (kv.Entry, error)
 	Each(ctx context.Context, prefix string, limit int64, f func([]kv.Entry) error) (int64, error)
-	ReadWatched(ctx context.Context, prefix string, limit int64) ([]kv.Entry, int64, error)
+	ReadWatched(ctx context.Context, prefix string, limit int64, load func([]kv.Entry, int64), f func([]kv.Change) error) error
 	Commit(ctx context.Context, txn kv.Txn) (kv.Result, error)
 	CommitEach(ctx context.Context, txns []kv.Txn) ([]bool, error)
 	Watch(ctx context.Context, prefix string, after int64, f func([]kv.Change) error) error
@@ -110,15 +110,30 @@ func Open(ctx context.Context, store Store, c Config) (*Table, error) {
 		}
 	}
 	t.mirror.shown = func(age time.Duration) { c.Metrics.WatchLag.Observe(age.Seconds()) }
-	revision, err := t.read(ctx)
-	if err != nil {
-		return nil, err
-	}
 	following, stop := context.WithCancel(context.Background())
 	t.stop, t.closed = stop, following.Done()
 	t.running.Go(func() { t.commitBeats(following) })
 	t.running.Go(func() { t.tryLater(following) })
-	t.running.Go(func() { t.follow(following, revision) })
+	read := make(chan error, 1)
+	t.running.Go(func() {
+		t.follow(following, func(err error) {
+			select {
+			case read <- err: // the first one
+			default:
+			}
+		})
+	})
+	var err error
+	select {
+	case err = <-read:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		stop()
+		t.running.Wait()
+		return nil, err
+	}
 	return t, nil
 }
 
@@ -139,21 +154,13 @@ func (t *Table) Close() {
 // pages cost less than many small ones.
 const readPage = 50_000
 
-// read loads the mirror and returns its revision. A store that is nearly full is compacted every ten seconds, and reading a million locks takes
-// longer. Then a read needs more memory, but no revision that stays.
+// read loads the mirror as of one revision, which it returns.
 func (t *Table) read(ctx context.Context) (int64, error) {
 	l := t.mirror.load()
 	revision, err := t.store.Each(ctx, prefix, readPage, func(entries []kv.Entry) error {
 		l.add(entries, time.Now())
 		return nil
 	})
-	for errors.Is(err, kv.ErrCompacted) && ctx.Err() == nil {
-		var all []kv.Entry
-		if all, revision, err = t.store.ReadWatched(ctx, prefix, readPage); err == nil {
-			l = t.mirror.load()
-			l.add(all, time.Now())
-		}
-	}
 	if err != nil {
 		return 0, err
 	}
@@ -162,27 +169,45 @@ func (t *Table) read(ctx context.Context) (int64, error) {
 	return revision, nil
 }
 
-func (t *Table) follow(ctx context.Context, revision int64) {
-	for {
-		err := t.store.Watch(ctx, prefix, revision, func(changes []kv.Change) error {
-			t.mirror.apply(changes, time.Now())
-			t.gauge()
+// follow keeps the mirror like the store until ctx ends, and reports the outcome of each attempt to read the store. It reads the store again
+// when its watch was interrupted for longer than the store's history.
+func (t *Table) follow(ctx context.Context, report func(error)) {
+	for ctx.Err() == nil {
+		revision, err := t.read(ctx)
+		if err == nil {
+			report(nil)
 			t.removeOrphans()
-			return nil
-		})
-		if ctx.Err() != nil {
-			return
+			_ = t.store.Watch(ctx, prefix, revision, t.apply)
+			continue
 		}
 		if errors.Is(err, kv.ErrCompacted) {
-			// The watch was interrupted for longer than the store's history.
-			for revision, err = t.read(ctx); err != nil; revision, err = t.read(ctx) {
-				if wait.For(ctx, 100*time.Millisecond) != nil {
-					return
-				}
-			}
-			t.removeOrphans()
+			err = t.readWatched(ctx, report)
 		}
+		if !errors.Is(err, kv.ErrCompacted) {
+			report(err)
+		}
+		_ = wait.For(ctx, 100*time.Millisecond)
 	}
+}
+
+// readWatched is read and the watch after it, for a store that is nearly full: its history is compacted every ten seconds, and reading and
+// loading a million locks takes longer. It needs more memory than read, but no revision that stays.
+func (t *Table) readWatched(ctx context.Context, report func(error)) error {
+	return t.store.ReadWatched(ctx, prefix, readPage, func(all []kv.Entry, revision int64) {
+		l := t.mirror.load()
+		l.add(all, time.Now())
+		t.mirror.take(l, revision, time.Now())
+		t.gauge()
+		report(nil)
+		t.removeOrphans()
+	}, t.apply)
+}
+
+func (t *Table) apply(changes []kv.Change) error {
+	t.mirror.apply(changes, time.Now())
+	t.gauge()
+	t.removeOrphans()
+	return nil
 }
 
 // removeOrphans removes the places in the queue that the store made after their requests had left this server.
