@@ -154,32 +154,11 @@ func (t *Table) Close() {
 // pages cost less than many small ones.
 const readPage = 50_000
 
-// read loads the mirror as of one revision, which it returns.
-func (t *Table) read(ctx context.Context) (int64, error) {
-	l := t.mirror.load()
-	revision, err := t.store.Each(ctx, prefix, readPage, func(entries []kv.Entry) error {
-		l.add(entries, time.Now())
-		return nil
-	})
-	if err != nil {
-		return 0, err
-	}
-	t.mirror.take(l, revision, time.Now())
-	t.gauge()
-	return revision, nil
-}
-
 // follow keeps the mirror like the store until ctx ends, and reports the outcome of each attempt to read the store. It reads the store again
 // when its watch was interrupted for longer than the store's history.
 func (t *Table) follow(ctx context.Context, report func(error)) {
 	for ctx.Err() == nil {
-		revision, err := t.read(ctx)
-		if err == nil {
-			report(nil)
-			t.removeOrphans()
-			_ = t.store.Watch(ctx, prefix, revision, t.apply)
-			continue
-		}
+		err := t.readAndWatch(ctx, report)
 		if errors.Is(err, kv.ErrCompacted) {
 			err = t.readWatched(ctx, report)
 		}
@@ -190,17 +169,43 @@ func (t *Table) follow(ctx context.Context, report func(error)) {
 	}
 }
 
-// readWatched is read and the watch after it, for a store that is nearly full: its history is compacted every ten seconds, and reading and
-// loading a million locks takes longer. It needs more memory than read, but no revision that stays.
+func (t *Table) readAndWatch(ctx context.Context, report func(error)) error {
+	revision, err := t.read(ctx)
+	if err != nil {
+		return err
+	}
+	report(nil)
+	return t.store.Watch(ctx, prefix, revision, t.apply)
+}
+
+// read loads the mirror as of one revision, which it returns.
+func (t *Table) read(ctx context.Context) (int64, error) {
+	l := t.mirror.load()
+	revision, err := t.store.Each(ctx, prefix, readPage, func(entries []kv.Entry) error {
+		l.add(entries, time.Now())
+		return nil
+	})
+	if err == nil {
+		t.take(l, revision)
+	}
+	return revision, err
+}
+
+// readWatched is readAndWatch for a store that is nearly full: its history is compacted every ten seconds, and reading and loading a million
+// locks takes longer. It needs more memory, but no revision that stays.
 func (t *Table) readWatched(ctx context.Context, report func(error)) error {
 	return t.store.ReadWatched(ctx, prefix, readPage, func(all []kv.Entry, revision int64) {
 		l := t.mirror.load()
 		l.add(all, time.Now())
-		t.mirror.take(l, revision, time.Now())
-		t.gauge()
+		t.take(l, revision)
 		report(nil)
-		t.removeOrphans()
 	}, t.apply)
+}
+
+func (t *Table) take(l *loading, revision int64) {
+	t.mirror.take(l, revision, time.Now())
+	t.gauge()
+	t.removeOrphans()
 }
 
 func (t *Table) apply(changes []kv.Change) error {
