@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // ReadWatched calls load with all keys that begin with prefix, in order, as of a revision, and then f with all later changes, like
@@ -66,17 +64,14 @@ type pagesRead struct {
 }
 
 func (s *Store) readPages(ctx context.Context, prefix string, limit int64) (p pagesRead) {
-	for first := prefix; ; {
-		page, _, err := s.getWithin(ctx, max(s.timeout, pageTimeout), first, clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(limit))
+	_, p.err = s.pages(ctx, prefix, limit, false, func(page []Entry) error {
 		for _, e := range page {
 			p.newest = max(p.newest, e.Modified)
 		}
-		p.entries, p.err = append(p.entries, page...), err
-		if err != nil || int64(len(page)) < limit {
-			return p
-		}
-		first = page[len(page)-1].Key + "\x00"
-	}
+		p.entries = append(p.entries, page...)
+		return nil
+	})
+	return p
 }
 
 // watchedRead collects the state of a revision from pages and from the changes meanwhile.

@@ -168,14 +168,23 @@ func (s *Store) Range(ctx context.Context, prefix string) ([]Entry, int64, error
 // returns. It reads limit entries at a time, so neither the number of keys nor the timeout limits the total. It fails
 // with f's error, or with [ErrCompacted] if the revision is compacted meanwhile.
 func (s *Store) Each(ctx context.Context, prefix string, limit int64, f func([]Entry) error) (int64, error) {
-	first, at := prefix, int64(0)
-	for {
-		page, revision, err := s.getWithin(ctx, max(s.timeout, pageTimeout), first, clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(limit), clientv3.WithRev(at))
+	return s.pages(ctx, prefix, limit, true, f)
+}
+
+// pages calls f with each page of keys that begin with prefix, and returns the revision of the first page. The other pages are as of that
+// revision too, or as they are when they are read.
+func (s *Store) pages(ctx context.Context, prefix string, limit int64, oneRevision bool, f func([]Entry) error) (at int64, err error) {
+	options := []clientv3.OpOption{clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(limit)}
+	for first := prefix; ; {
+		page, revision, err := s.getWithin(ctx, max(s.timeout, pageTimeout), first, options...)
 		if err != nil {
 			return 0, err
 		}
 		if at == 0 {
 			at = revision
+			if oneRevision {
+				options = append(options, clientv3.WithRev(at))
+			}
 		}
 		if err := f(page); err != nil {
 			return 0, err

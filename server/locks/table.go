@@ -169,6 +169,7 @@ func (t *Table) follow(ctx context.Context, report func(error)) {
 	}
 }
 
+// readAndWatch loads the mirror as of one revision, and applies the changes after it until the watch fails.
 func (t *Table) readAndWatch(ctx context.Context, report func(error)) error {
 	revision, err := t.read(ctx)
 	if err != nil {
