@@ -4,7 +4,6 @@ package opfs
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -194,34 +193,6 @@ const slowGet = `return function (key) {
 	const asked = before.call(this, key)
 	return { get result() { return asked.result }, set onsuccess(done) { asked.onsuccess = () => setTimeout(done, argument) } }
 }`
-
-// Two pages that look for drafts at the same time both find them, however long the browser reads.
-func TestPagesReadDraftsAtOnce(t *testing.T) {
-	root, page := newDatabaseRoot(), &draftPage{number: 1}
-	journals := made("journal.js", "new module.Journals()")
-	page.Drafts = newPlace(root).Drafts(nil, journals, page)
-	page.Bind(page.number, "owner", "Ada")
-	must(call(t.Context(), journals, "write", page.number, described(autosave.Draft{ID: "one", Number: 1, At: time.Now()}), "typed"))
-	must(call(t.Context(), journals, "release", page.number))
-	replace(t, prototype("IDBObjectStore"), "get", slowGet, 500)
-	found := make(chan error, 2)
-	for range cap(found) {
-		go func() {
-			next := newPlace(root).Drafts(nil, made("journal.js", "new module.Journals()"), page)
-			all, err := next.List(t.Context())
-			if err == nil && len(all) != 1 {
-				err = fmt.Errorf("%d drafts", len(all))
-			}
-			if err == nil {
-				_, err = next.Read(t.Context(), "one")
-			}
-			found <- err
-		}()
-	}
-	for range cap(found) {
-		require.NoError(t, <-found)
-	}
-}
 
 // An editor that was frozen before its last step wakes after another one has taken over: its save is refused, and the
 // content of its successor stays.

@@ -30,20 +30,20 @@ export class DraftFolder {
   /**
    * Opens a draft. Rejects with a NotFoundError if there is none, and with a NoModificationAllowedError if somebody else
    * keeps it open.
-   * @param {string} draft @param {boolean} create
+   * @param {string} draft @param {boolean} create @param {{ mode?: "read-only" }} [how]
    */
-  async open(draft, create) {
+  async open(draft, create, how) {
     const file = await bounded(this.#dir.getFileHandle(draft, { create }));
     try {
-      return new DraftFile(await open(file));
+      return new DraftFile(await open(file, how));
     } catch (error) {
       const { name, message } = /** @type {Error} */ (error);
       throw inUse.includes(name) ? new DOMException(message, inUse[0]) : error;
     }
   }
 
-  /** Opens a draft to read it. @param {string} draft */
-  look(draft) { return this.open(draft, false); }
+  /** Opens a draft to read it, as open does. Several pages may do so at once, in an engine that knows the mode. @param {string} draft */
+  look(draft) { return this.open(draft, false, { mode: "read-only" }); }
 
   /** Rejects if the file of an open draft has lost its name: somebody has cleared the storage. @param {string} draft */
   async check(draft) { await bounded(this.#dir.getFileHandle(draft)); }

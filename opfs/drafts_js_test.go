@@ -4,6 +4,7 @@ package opfs
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -154,6 +155,56 @@ func TestPagesMergeOneEntry(t *testing.T) {
 		}
 		require.Equal(t, []string{"done", "done"}, []string{<-merged, <-merged})
 	})
+}
+
+// slowOpen returns a file some milliseconds after the browser has opened it. exclusiveOpen does the same in an engine whose files have one
+// reader at a time.
+const (
+	slowOpen = `return function (options) {
+		return before.call(this, options).then(file => new Promise(done => setTimeout(() => done(file), argument)))
+	}`
+	exclusiveOpen = `return function () {
+		return before.call(this).then(file => new Promise(done => setTimeout(() => done(file), argument)))
+	}`
+)
+
+// Pages that look for drafts at the same time all find them, however long the browser takes to read.
+func TestPagesReadDraftsAtOnce(t *testing.T) {
+	inEachPlace(t, func(t *testing.T, newRoot func() string) {
+		newJournals := func() safejs.Value { return made("journal.js", "new module.Journals()") }
+		t.Run("in two workers", func(t *testing.T) { testReadAtOnce(t, newRoot(), slowOpen, newJournals) })
+		t.Run("in one worker", func(t *testing.T) {
+			journals := newJournals()
+			testReadAtOnce(t, newRoot(), exclusiveOpen, func() safejs.Value { return journals })
+		})
+	})
+}
+
+func testReadAtOnce(t *testing.T, root, open string, journals func() safejs.Value) {
+	page, first := &draftPage{number: 1}, journals()
+	page.Drafts = newPlace(root).Drafts(nil, first, page)
+	page.Bind(page.number, "owner", "Ada")
+	must(call(t.Context(), first, "write", page.number, described(autosave.Draft{ID: "one", Number: 1, At: time.Now()}), "typed"))
+	must(call(t.Context(), first, "release", page.number))
+	replace(t, prototype("IDBObjectStore"), "get", slowGet, 500)
+	replace(t, prototype("FileSystemFileHandle"), "createSyncAccessHandle", open, 500)
+	found := make(chan error, 3)
+	for range cap(found) {
+		go func() {
+			next := newPlace(root).Drafts(nil, journals(), page)
+			all, err := next.List(t.Context())
+			if err == nil && len(all) != 1 {
+				err = fmt.Errorf("%d drafts", len(all))
+			}
+			if err == nil {
+				_, err = next.Read(t.Context(), "one")
+			}
+			found <- err
+		}()
+	}
+	for range cap(found) {
+		require.NoError(t, <-found)
+	}
 }
 
 // A page asks its helper to merge an entry only when no other page merges it. A helper that waited for a frozen page

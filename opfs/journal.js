@@ -12,6 +12,7 @@ import { alone, DatabaseDrafts, inDatabase } from "./databasedrafts.js";
 import { applied, basis, equal, unchanged } from "./difference.js";
 import { empty, isDiscarded, spent } from "./draftfile.js";
 import { DraftFolder } from "./draftfolder.js";
+import { opened, Readers } from "./opendraft.js";
 import { callMs } from "./patience.js";
 import { bounded } from "./savewriter.js";
 
@@ -51,15 +52,6 @@ const flushMs = 1000;
 /** How long a file may be written before the next check that it still has its name, in milliseconds. */
 const seenMs = 1000;
 
-/**
- * How often a file that somebody else has open is tried again, the time between two tries, and the limit for all of
- * them, in milliseconds.
- */
-const tries = 20, tryMs = 25, triesMs = 2000;
-
-/** The number of tries for files whose pages most likely live. */
-const looks = 4;
-
 const encoder = new TextEncoder();
 
 /**
@@ -71,6 +63,7 @@ export class Journals {
   #pages = new Map();
   /** The entries that are being merged. @type {Map<string, Promise<Merged>>} */
   #merging = new Map();
+  #readers = new Readers();
 
   /**
    * Says where the drafts of a page are and who its owner is. Earlier requests of the page wait for this.
@@ -240,10 +233,8 @@ export class Journals {
     const mine = await this.#open(folder);
     const others = (await dir.names()).split("/").filter((name) => name && !mine.has(name));
     const found = await Promise.all(others.map(async (id) => {
-      const file = await looked(dir, id).catch(() => undefined); // an unreadable draft hides no other draft
-      if (!file) return [];
-      const header = file.filled ? file.header : undefined, over = spent(file);
-      await file.close();
+      const look = this.#readers.look(folder, dir, id, (file) => ({ header: file.filled && file.header, over: spent(file) }));
+      const { header, over } = await look.catch(() => undefined) ?? {}; // an unreadable draft hides no other draft
       if (header) return [{ ...header, id }];
       if (over) await removed(dir, id);
       return [];
@@ -256,12 +247,7 @@ export class Journals {
   async read(folder, draft) {
     const mine = (await this.#open(folder)).get(draft);
     if (mine) return mine.content();
-    const file = await looked(await drafts(folder), draft);
-    try {
-      return file?.content();
-    } finally {
-      await file?.close();
-    }
+    return this.#readers.look(folder, await drafts(folder), draft, (file) => file.content());
   }
 
   /**
@@ -368,32 +354,6 @@ async function quietly(step) {
 
 /** @param {string} folder @returns {Promise<Drafts>} */
 const drafts = async (folder) => (folder.startsWith(inDatabase) ? new DatabaseDrafts(folder) : DraftFolder.at(folder));
-
-/** Opens a draft to write it: see patiently. @param {Drafts} dir @param {string} draft @param {boolean} create */
-const opened = (dir, draft, create) => patiently(() => dir.open(draft, create), create, tries);
-
-/** Opens a draft to read it: see patiently. @param {Drafts} dir @param {string} draft */
-const looked = (dir, draft) => patiently(() => dir.look(draft), false, looks);
-
-/**
- * The opened file. Undefined if there is none, or if somebody else has the file open during all tries.
- * @param {() => Promise<DraftFile>} open @param {boolean} create whether it makes the file @param {number} times
- */
-async function patiently(open, create, times) {
-  const end = performance.now() + triesMs;
-  for (let left = times; ; left--) {
-    try {
-      return await open();
-    } catch (error) {
-      const { name } = /** @type {Error} */ (error);
-      // Somebody else reads it, or removes it at this moment.
-      const passing = name === "NoModificationAllowedError" || (create && name === "NotFoundError");
-      if (!passing && name !== "NotFoundError") throw error;
-      if (!passing || left <= 1 || performance.now() > end) return undefined;
-    }
-    await new Promise((done) => { setTimeout(done, tryMs); });
-  }
-}
 
 /** Removes a draft. It may be gone, its page may have opened it again, or the storage may not answer.
  * @param {Drafts} dir @param {string} draft */

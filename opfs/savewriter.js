@@ -261,12 +261,12 @@ export async function sha256(bytes) {
 
 /**
  * Opens a file. A handle that arrives too late is closed.
- * @param {any} file
+ * @param {any} file @param {{ mode?: "read-only" }} [how]
  * @returns {Promise<SyncHandle>}
  */
-export async function open(file) {
+export async function open(file, how) {
   if (!file.createSyncAccessHandle) throw new DOMException("createSyncAccessHandle is missing", "NotSupportedError");
-  const opening = file.createSyncAccessHandle();
+  const opening = file.createSyncAccessHandle(how);
   return bounded(opening, () => opening.then((/** @type {SyncHandle} */ handle) => handle.close(), () => undefined));
 }
 
