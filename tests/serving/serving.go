@@ -105,7 +105,16 @@ func (s *Server) Kill() {
 	s.cmd = nil
 }
 
-// Signal sends the process a signal.
+// Signal sends the process a signal. It returns from SIGSTOP when the process has stopped: on a busy machine, that may take half a second, in
+// which the server answers.
 func (s *Server) Signal(signal os.Signal) {
 	require.NoError(s.t, s.cmd.Process.Signal(signal))
+	if signal != syscall.SIGSTOP {
+		return
+	}
+	err := error(syscall.EINTR)
+	for err == syscall.EINTR {
+		_, err = syscall.Wait4(s.cmd.Process.Pid, nil, syscall.WUNTRACED, nil)
+	}
+	require.NoError(s.t, err)
 }
