@@ -22,6 +22,9 @@ type Config struct {
 	// Token returns the bearer token of the user, for requests to the server. It is called before the first request and whenever the
 	// server has refused the last token, one call at a time. Nil: requests bear no token.
 	Token func(context.Context) (string, error)
+	// Browser names the tabs that Local excludes from each other: 0 to 64 letters, digits, "-" and "_". With it, this page ends no lock of
+	// another browser that has the same cookie or bearer token.
+	Browser string
 	// Local locks between the tabs of this browser. Its Records may be nil.
 	Local lock.Backend
 }
@@ -46,7 +49,7 @@ type lastGrant struct {
 // NewDocument returns the lock of a document. Nothing is sent before the first request.
 func NewDocument(c Config) *Document {
 	path := documentPath(c.Document)
-	return &Document{client: &client{server: &reach{server: c.Server, bearers: bearers{ask: c.Token}}, local: c.Local.Locker, resource: strings.TrimSuffix(c.URL, "/") + path}, c: c, path: path}
+	return &Document{client: &client{server: &reach{server: c.Server, bearers: bearers{ask: c.Token}}, local: c.Local.Locker, browser: c.Browser, resource: strings.TrimSuffix(c.URL, "/") + path}, c: c, path: path}
 }
 
 func documentPath(id string) string { return "/api/documents/" + id }

@@ -34,8 +34,13 @@ func open(t *testing.T, n *internet, space *locktest.Space, session, id string) 
 
 // openAt opens a tab with its own lock between the tabs.
 func openAt(t *testing.T, n *internet, local lock.Locker, session, id string) *tab {
+	return openIn(t, n, local, session, id, "")
+}
+
+// openIn is openAt in a browser with an id of its own.
+func openIn(t *testing.T, n *internet, local lock.Locker, session, id, browserID string) *tab {
 	b := &browser{net: n, session: session}
-	document := remote.NewDocument(remote.Config{Server: b, URL: "https://locks.example/", Document: "project", Name: "tab " + id,
+	document := remote.NewDocument(remote.Config{Server: b, URL: "https://locks.example/", Document: "project", Name: "tab " + id, Browser: browserID,
 		Local: lock.Backend{Strategy: lock.WebLock, Resource: "holdfast:project", Locker: local}})
 	m, err := lock.NewManager(lock.Config{OwnerID: id, Backends: []lock.Backend{document.Backend()}})
 	require.NoError(t, err)

@@ -18,6 +18,7 @@ import (
 // leased is a lease on the server, or a request for one.
 type leased struct {
 	session         string // the owner
+	browser         string
 	paths           [][]string
 	mode            lock.Mode
 	slots, slot     int
@@ -44,7 +45,7 @@ type stub struct {
 // stubKept is how long a place in the queue is kept.
 const stubKept = 30 * time.Second
 
-var ticketName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var ticketName = regexp.MustCompile(`^[A-Za-z0-9_-]{0,128}$`)
 
 func (l *leased) key() string { return l.session + "/" + l.ticket }
 
@@ -91,7 +92,7 @@ func (b *browser) wholeRequest(target *url.URL) *leased {
 	query := target.Query()
 	r := &leased{session: b.owner(), paths: [][]string{append([]string{"documents"}, documents.Path(documentIn(target))...)}, mode: lock.Exclusive, ticket: query.Get("ticket"),
 		fresh: query.Get("fresh") == "true", exact: query.Has("replace"),
-		passOn: query.Get("pass_on") == "true", again: true}
+		passOn: query.Get("pass_on") == "true", browser: query.Get("browser"), again: true}
 	ms, _ := strconv.ParseInt(query.Get("wait_ms"), 10, 64)
 	r.wait = time.Duration(ms) * time.Millisecond
 	for _, text := range strings.Split(query.Get("replace"), ",") {
@@ -110,6 +111,7 @@ func asked(session string, fields map[string]any) *leased {
 	}
 	r.slots, _ = fields["slots"].(int)
 	r.ticket, _ = fields["ticket"].(string)
+	r.browser, _ = fields["browser"].(string)
 	r.replace, r.exact = fields["replace"].([]int64)
 	r.passOn = fields["pass_on"] == true
 	ms, _ := fields["wait_ms"].(int64)
@@ -240,10 +242,10 @@ func (n *internet) makeWay(r *leased) (reply remote.Reply, answered bool) {
 	for _, l := range in {
 		switch {
 		case !r.supersedes(l):
-		case r.fresh && !l.exact, r.exact && slices.Contains(r.replace, l.token):
+		case r.fresh && !l.exact && r.browser == l.browser, r.exact && slices.Contains(r.replace, l.token):
 			n.release(l)
 			r.first = r.first || r.passOn && r.wait > 0
-		case r.exact:
+		case r.exact && r.browser == l.browser:
 			left = append(left, l.token)
 		}
 	}
@@ -262,10 +264,10 @@ func (l *leased) reply() remote.Reply {
 // repeated returns the answer to a request whose ticket has an answer already.
 func (n *internet) repeated(r *leased) (reply remote.Reply, answered bool) {
 	switch {
+	case !ticketName.MatchString(r.ticket + r.browser):
+		return remote.Reply{Status: 400, Error: "invalid_request"}, true
 	case r.ticket == "":
 		return reply, false
-	case !ticketName.MatchString(r.ticket):
-		return remote.Reply{Status: 400, Error: "invalid_request"}, true
 	}
 	for _, l := range n.live() {
 		if l.key() == r.key() && l.same(r) {

@@ -104,3 +104,30 @@ func TestWaiterWhoseLocalLockIsStolenWaitsOn(t *testing.T) {
 		require.NoError(t, <-done)
 	})
 }
+
+// Two browsers have one cookie, because somebody copied it, or one bearer token. Neither takes a lock of the other. A tab takes the lock of
+// a tab of its own browser that is gone.
+func TestBrowsersWithOneSecretWaitForEachOther(t *testing.T) {
+	for name, opts := range map[string]lock.AcquireOptions{"document": patient, "place": {Path: []string{"x"}, Backoff: patient.Backoff}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n, home := newInternet(), locktest.NewSpace()
+				a := openIn(t, n, home.Client("a"), "A", "a", "one")
+				next, b := openIn(t, n, home.Client("next"), "A", "next", "one"), openIn(t, n, locktest.NewSpace().Client("b"), "A", "b", "two")
+				first := a.acquire(opts)
+				waiting := b.begin(t.Context(), opts)
+				sleep(3 * time.Minute)
+				assert.Len(t, a.Leases(), 1, "it is not robbed")
+				assert.Empty(t, b.Leases())
+				home.Kill("a")
+				last := next.begin(t.Context(), opts)
+				require.NoError(t, <-waiting, "it has waited for longer")
+				assert.Greater(t, b.Leases()[0].Token, first.Token)
+				sleep(3 * time.Minute)
+				assert.Empty(t, next.Leases())
+				b.release(b.Leases()[0])
+				require.NoError(t, <-last)
+			})
+		})
+	}
+}

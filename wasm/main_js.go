@@ -79,7 +79,7 @@ func serve(boot safejs.Value) (err error) {
 // settings are the options with which the facade was opened.
 type settings struct {
 	ownerID, ownerName, root, strategy string
-	server                             string                                // its URL; "" for none
+	server, browser                    string                                // its URL, "" for none; an id of this browser
 	token                              func(context.Context) (string, error) // returns the token of the user at the server; may be nil
 	files                              safejs.Value                          // opens files for a program in a page
 	tables                             safejs.Value                          // runs the steps over the file of locks
@@ -141,7 +141,7 @@ func (s settings) atServer(m *mechanism) error {
 	}
 	for i, local := range m.backends {
 		m.document = remote.NewDocument(remote.Config{Server: jsbridge.NewServer(s.server), URL: s.server,
-			Document: document, Name: s.ownerName, Token: s.token, Local: local})
+			Browser: s.browser, Document: document, Name: s.ownerName, Token: s.token, Local: local})
 		m.backends[i] = m.document.Backend()
 	}
 	return nil
@@ -174,7 +174,7 @@ func newService(boot safejs.Value) (s *service, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := settings{ownerID: r.Text("ownerId"), ownerName: r.Text("ownerName"), root: r.Text("root"), strategy: r.Text("strategy"), server: r.Text("server")}
+	c := settings{ownerID: r.Text("ownerId"), ownerName: r.Text("ownerName"), root: r.Text("root"), strategy: r.Text("strategy"), server: r.Text("server"), browser: r.Text("browser")}
 	token := r.Flag("token", false)
 	if err := r.Err(); err != nil {
 		return nil, err

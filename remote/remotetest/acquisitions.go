@@ -227,3 +227,26 @@ func testOrigins(h *harness) {
 		one, two = two, one
 	}
 }
+
+func testBrowsersWithOneSecret(h *harness) {
+	for name, r := range kinds() {
+		if name == "slots" {
+			continue // see testFresh
+		}
+		held := h.granted(h.a, inBrowser("one", named(r, "held-"+name)))
+		second := inBrowser("two", named(lock("replace="), "second-"+name))
+		h.refused(h.send(h.a, second), 409, "already_locked")
+		h.refused(h.send(h.a, inBrowser("", named(lock("replace="), "old-"+name))), 409, "already_locked")
+		waiter := h.begin(h.a, waits(second), 1)
+		h.refused(h.send(h.a, inBrowser("one", named(lock("replace="), "next-"+name))), 409, "left_behind")
+		h.release(h.a, r, held)
+		h.release(h.a, lock(), h.isGrant(h.answered(waiter)))
+		h.free()
+	}
+	held := h.granted(h.a, lock("browser=one"))
+	h.refused(h.send(h.a, lock("fresh=true", "browser=two")), 409, "already_locked")
+	h.release(h.a, lock(), held)
+	for _, r := range []remote.Request{lock(), places("x")} {
+		h.refused(h.send(h.a, inBrowser("a.b", r)), 400, "invalid_request")
+	}
+}

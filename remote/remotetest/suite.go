@@ -54,6 +54,7 @@ func RunServer(t *testing.T, within func(t *testing.T, test func(*testing.T, Wor
 		{"a request with pass_on takes over before all waiters", testPassedOn},
 		{"fresh ends what is not exact", testFresh},
 		{"two origins are two owners", testOrigins},
+		{"browsers with one secret exclude each other", testBrowsersWithOneSecret},
 		{"contents are fenced", testContents},
 		{"the holder passes the lock on to the client that asks", testAskAccepted},
 		{"the holder refuses", testAskRefused},
@@ -173,6 +174,15 @@ func named(r remote.Request, ticket string) remote.Request {
 		return with(r, "ticket", ticket)
 	}
 	r.Path += "&ticket=" + ticket
+	return r
+}
+
+// inBrowser names the browser of a request.
+func inBrowser(browser string, r remote.Request) remote.Request {
+	if r.Path == locksPath {
+		return with(r, "browser", browser)
+	}
+	r.Path += "&browser=" + browser
 	return r
 }
 

@@ -61,7 +61,7 @@ func granted(lease locks.Lease, r locks.Request) grantReply {
 func (a *API) documentRequest(id string, who locks.Holder, query url.Values) (r locks.Request, err error) {
 	r = locks.Request{Paths: []locks.Path{locks.Document(id)}, Holder: who, TTL: a.LockTTL, Again: true,
 		Fresh: query.Get("fresh") == "true", Ticket: query.Get("ticket"), Exact: query.Has("replace"),
-		PassOn: query.Get("pass_on") == "true"}
+		PassOn: query.Get("pass_on") == "true", Browser: query.Get("browser")}
 	for _, text := range strings.FieldsFunc(query.Get("replace"), func(r rune) bool { return r == ',' }) {
 		token, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {

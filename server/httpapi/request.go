@@ -29,6 +29,7 @@ type pathsBody struct {
 	Ticket     string       `json:"ticket"`
 	Replace    *[]int64     `json:"replace"`
 	PassOn     bool         `json:"pass_on"`
+	Browser    string       `json:"browser"`
 }
 
 // readBody reads a JSON object into body. An empty body is allowed if mayBeEmpty is set.
@@ -104,7 +105,7 @@ const (
 )
 
 func (b pathsBody) request(a *API) (locks.Request, error) {
-	r := locks.Request{Paths: b.Paths, Mode: b.Mode, Slots: 1, TTL: a.LockTTL, Fresh: b.Fresh, Ticket: b.Ticket}
+	r := locks.Request{Paths: b.Paths, Mode: b.Mode, Slots: 1, TTL: a.LockTTL, Fresh: b.Fresh, Ticket: b.Ticket, Browser: b.Browser}
 	if b.Replace != nil {
 		r.Exact, r.Replace, r.PassOn = true, *b.Replace, b.PassOn
 	}

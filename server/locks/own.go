@@ -60,11 +60,11 @@ func (t *Table) passOn(ctx context.Context, r Request, own *ticket, replaced []s
 	}
 }
 
-// left returns an error that names the conflicting leases that a gone tab of the holder left.
+// left returns an error that names the conflicting leases that a gone tab of the holder's browser left.
 func (r Request) left(claims []storedLease) error {
 	var e LeftError
 	for _, s := range claims {
-		if r.Exact && r.supersedes(s) {
+		if r.Exact && r.supersedes(s) && r.Browser == s.Browser {
 			e.Tokens = append(e.Tokens, s.token)
 		}
 	}

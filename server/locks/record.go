@@ -32,25 +32,26 @@ const holderApart, lineApart = "holder/", "line"
 
 // claim is the value of every claim key of a lease. While a request waits, it is also part of its ticket.
 type claim struct {
-	Lease  string `json:"lease"`
-	Holder string `json:"holder"`
-	Name   string `json:"name"`
-	Mode   Mode   `json:"mode"`
-	Slot   int    `json:"slot,omitempty"`
-	Slots  int    `json:"slots,omitempty"`
-	Paths  []Path `json:"paths"`
-	Locked int64  `json:"locked"` // milliseconds since 1970, like all times in the store
-	TTL    int64  `json:"ttl"`
-	Ticket string `json:"ticket,omitempty"` // of the request
-	Exact  bool   `json:"exact,omitempty"`  // see [Request.Exact]
-	User   string `json:"user,omitempty"`   // see [Request.User]
-	Note   string `json:"note,omitempty"`
+	Lease   string `json:"lease"`
+	Holder  string `json:"holder"`
+	Name    string `json:"name"`
+	Mode    Mode   `json:"mode"`
+	Slot    int    `json:"slot,omitempty"`
+	Slots   int    `json:"slots,omitempty"`
+	Paths   []Path `json:"paths"`
+	Locked  int64  `json:"locked"` // milliseconds since 1970, like all times in the store
+	TTL     int64  `json:"ttl"`
+	Ticket  string `json:"ticket,omitempty"`  // of the request
+	Exact   bool   `json:"exact,omitempty"`   // see [Request.Exact]
+	Browser string `json:"browser,omitempty"` // see [Request.Browser]
+	User    string `json:"user,omitempty"`    // see [Request.User]
+	Note    string `json:"note,omitempty"`
 }
 
 func newClaim(r Request, at time.Time) claim {
 	return claim{
 		Holder: r.Holder.ID, Name: r.Holder.Name, Mode: r.Mode, Slots: r.Slots, Paths: r.Paths,
-		Locked: at.UnixMilli(), TTL: r.TTL.Milliseconds(), Ticket: r.Ticket, Exact: r.Exact, Note: r.Note,
+		Locked: at.UnixMilli(), TTL: r.TTL.Milliseconds(), Ticket: r.Ticket, Exact: r.Exact, Browser: r.Browser, Note: r.Note,
 		User: r.User, Lease: newID(),
 	}
 }

@@ -56,6 +56,9 @@ type Request struct {
 	// with Exact.
 	Exact   bool
 	Replace []int64
+	// Browser names the tabs that exclude each other, if it is not empty. Two browsers may have one secret, and then are one holder: a lease
+	// of the other browser is neither in a [LeftError] nor ended by Fresh. It has at most 64 letters, digits, "-" and "_".
+	Browser string
 	// First puts the request before all others in the queue while it waits, because the holder hands the lock over to
 	// it. Its ticket keeps its usual place.
 	First bool
@@ -99,7 +102,7 @@ type Lease struct {
 
 // replaces reports whether a request ends a conflicting claim.
 func (r Request) replaces(s storedLease) bool {
-	return r.supersedes(s) && (r.Fresh && !s.Exact || r.Exact && slices.Contains(r.Replace, s.token))
+	return r.supersedes(s) && (r.Fresh && !s.Exact && r.Browser == s.Browser || r.Exact && slices.Contains(r.Replace, s.token))
 }
 
 // supersedes reports whether a lock between the holder's tabs would have excluded the conflicting claim.
@@ -137,6 +140,8 @@ func (r Request) normal() (Request, error) {
 		return r, &InvalidError{fmt.Sprintf("paths are 1 to %d", maxPaths)}
 	case !ticketName.MatchString(r.Ticket):
 		return r, &InvalidError{`a ticket has at most 64 letters, digits, "-" and "_"`}
+	case !ticketName.MatchString(r.Browser):
+		return r, &InvalidError{`browser has at most 64 letters, digits, "-" and "_"`}
 	case len(r.Note) > MaxNote:
 		return r, &InvalidError{fmt.Sprintf("a note has at most %d bytes", MaxNote)}
 	case r.TTL <= 0:

@@ -71,6 +71,28 @@ func TestALockBetweenBrowsers(t *testing.T) {
 	}
 }
 
+// Two browsers give the server one secret, as also happens if a cookie is copied. The page that waits does not take the lock of the other.
+func TestBrowsersWithOneSecret(t *testing.T) {
+	t.Parallel()
+	server := serve(t)
+	tabs := make([]*browser.Tab, 2)
+	for i, b := range profiles(t, 2) {
+		tabs[i] = server.member(t, b, "worker", "Ann")
+		tabs[i].MustEval("await hf.close(); await start({server: {url: location.origin, token: () => 'one-secret'}}); null", nil)
+	}
+	first, second := tabs[0], tabs[1]
+	first.MustEval("lease = await hf.acquireProjectLock({heartbeatIntervalMs: 200}); null", nil)
+	denied := browser.Get[failed](second, "await failure(hf.acquireProjectLock({ifAvailable: true}))")
+	assert.Equal(t, "acquire-denied", denied.Code)
+	second.MustEval("result = hf.acquireProjectLock({backoff: {maxRetries: 0}}); null", nil)
+	second.WaitFor("count('waiting') > 0", browser.Limit)
+	first.MustEval("const before = count('renewed'); null", nil)
+	first.WaitFor("count('renewed') > before + 3", browser.Limit)
+	assert.False(t, browser.Get[bool](first, "lease.signal.aborted"))
+	first.MustEval("await lease.release()", nil)
+	second.MustEval("await (await result).release()", nil)
+}
+
 // A tab that dies leaves its lock on the server. The next tab of the same browser takes it over at once.
 func TestTheNextTabTakesOverOnTheServer(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -98,7 +99,7 @@ func (r *run) open(at *origin) {
 	var document *remote.Document
 	if r.plan.remote {
 		domain = "server"
-		document = remote.NewDocument(remote.Config{Server: &wire{r, t, at.browser}, URL: serverURL, Document: "project", Name: t.name, Local: backend})
+		document = remote.NewDocument(remote.Config{Server: &wire{r, t, at.browser}, URL: serverURL, Document: "project", Name: t.name, Browser: strings.ReplaceAll(at.name, ".", "-"), Local: backend})
 		backend = document.Backend()
 	}
 	m, err := lock.NewManager(lock.Config{OwnerID: t.name, OwnerName: t.name, Clock: t,

@@ -359,11 +359,20 @@ class Holdfast extends (Subscribers as new () => Pick<Contract.Holdfast, keyof E
   }
 }
 
+/** An id for the tabs that share Web Locks: they share localStorage, too. Undefined where a page may not store anything. */
+function browserId(): string | undefined {
+  try {
+    return localStorage.holdfastId ||= uuid();
+  } catch {
+    return undefined;
+  }
+}
+
 export function createHoldfast(options?: Contract.OpenOptions): Contract.Holdfast {
   const opening = checkOpen(options, inBrowser), { root, ownerName, server, token, signal, strategy } = opening;
   // File locks need file storage; with Web Locks it is not needed.
   const spare = globalThis.isSecureContext && !navigator.locks;
-  const config = { ownerId: uuid(), ownerName, root, strategy: strategy === "auto" && !spare ? "web-lock" : strategy, server, token: !!token };
+  const config = { ownerId: uuid(), ownerName, root, strategy: strategy === "auto" && !spare ? "web-lock" : strategy, server, browser: server && browserId(), token: !!token };
   return new Holdfast(config, token, signal, (listener, ended) => join(...runtime(opening), config, listener, ended),
     modules(opening, (root) => createHoldfast({ ...options, root, server: undefined, signal: undefined } as Contract.OpenOptions)));
 }

@@ -59,13 +59,12 @@ export function checkOpen(options: OpenOptions = {}, inBrowser = true): Opening 
   if (!["worker", "page"].includes(host)) throw invalid("host", 'must be "worker" or "page"');
   if (!["auto", "web-lock", "file-lock"].includes(strategy)) throw invalid("strategy", 'must be "auto", "web-lock" or "file-lock"');
   if (typeof root !== "string" || /(^|\/)(\.{0,2}(\/|$)|documents\/=)|[\\\0]/.test(root)) {
-    throw invalid("root", 'must name a folder, like "project" or "team/project"');
+    throw invalid("root", 'must be a folder like "team/project"');
   }
   checkSignal(signal);
   if (typeof ownerName !== "string") throw invalid("ownerName", "must be a string");
-  if (server !== undefined && (typeof server !== "object" || server === null)) throw invalid("server", "must be an object with a url");
   if (server && ownerName.length > 64) throw invalid("ownerName", "must not be longer than 64 with a server");
-  const at = server && inBrowser && address("server.url", server.url);
+  const at = server !== undefined && inBrowser && address("server.url", server?.url);
   if (at && !/^https?:$/.test(at.protocol)) throw invalid("server.url", "must begin with https: or http:");
   if (server?.token !== undefined && typeof server.token !== "function") throw invalid("server.token", "must be a function");
   const place = (option: "baseURL" | "wasmURL" | "workerURL", end?: string): URL | undefined =>

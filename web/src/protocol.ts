@@ -9,6 +9,7 @@ export interface Config {
   root: string;
   strategy: string;
   server: string;
+  browser: string | undefined; // an id of this browser, for the server
   token: boolean;   // whether the page has tokens for the server
 }
 
