@@ -85,13 +85,21 @@ func (d *Drafts) Read(ctx context.Context, id string) ([]byte, error) {
 
 // Remove implements [autosave.Drafts].
 func (d *Drafts) Remove(ctx context.Context, id string, number int64) error {
-	_, err := d.call(ctx, "remove", id, number)
-	return err
+	return d.remove(ctx, id, number, false)
 }
 
 // Discard implements [autosave.Drafts].
 func (d *Drafts) Discard(ctx context.Context, id string, number int64) error {
-	_, err := d.call(ctx, "remove", id, number, true)
+	return d.remove(ctx, id, number, true)
+}
+
+// remove removes a draft up to the number. A text in localStorage may build on it, of a page that has ended since the list: that text comes
+// into the draft first, and has a higher number.
+func (d *Drafts) remove(ctx context.Context, id string, number int64, discards bool) error {
+	if err := d.page.Rescue(ctx, d.Folder()); err != nil {
+		return err
+	}
+	_, err := d.call(ctx, "remove", id, number, discards)
 	return err
 }
 

@@ -63,6 +63,8 @@ export class Journals {
   #pages = new Map();
   /** The entries that are being merged. @type {Map<string, Promise<Merged>>} */
   #merging = new Map();
+  /** The number of the entry of a draft that could not be merged. @type {Map<string, number>} */
+  #unmerged = new Map();
   #readers = new Readers();
 
   /**
@@ -202,6 +204,15 @@ export class Journals {
 
   /** Merge for a caller that keeps other pages from it. @param {string} folder @param {Rescue} rescue @returns {Promise<Merged>} */
   async mergeNow(folder, rescue) {
+    const key = [folder, rescue.draft].join("/");
+    this.#unmerged.set(key, rescue.number); // until this has succeeded
+    const merged = await this.#merge(folder, rescue);
+    if (merged !== "busy") this.#unmerged.delete(key);
+    return merged;
+  }
+
+  /** @param {string} folder @param {Rescue} rescue @returns {Promise<Merged>} */
+  async #merge(folder, rescue) {
     const { draft, number, base, at, ownerId, binary, differences } = rescue;
     const dir = await drafts(folder), file = await opened(dir, draft, true);
     if (!file) return "busy";
@@ -251,16 +262,20 @@ export class Journals {
   }
 
   /**
-   * Removes a draft, unless it has a higher number. If a page has the draft open here, the page goes on with an empty draft. If a user
-   * discards it, an empty file stays for an hour: the page that shows the text may be asleep, and makes no draft of the same text again.
+   * Removes a draft, unless it has a higher number, somebody else has it open, or an entry that could not be merged may build on it. If a
+   * page has the draft open here, the page goes on with an empty draft. If a user discards it, an empty file stays for an hour: the page that
+   * shows the text may be asleep, and makes no draft of the same text again. Rejects if a draft that is discarded stays.
    * @param {string} folder @param {string} draft @param {number} number @param {boolean} [discards]
    */
   async remove(folder, draft, number, discards) {
     const mine = (await this.#open(folder)).get(draft);
     if (mine) return empty(mine, number);
     const dir = await drafts(folder);
-    const file = await opened(dir, draft, false);
-    if (!file) return;
+    const file = number < (this.#unmerged.get([folder, draft].join("/")) ?? 0) ? undefined : await opened(dir, draft, false);
+    if (!file) {
+      if (!discards || await dir.check(draft).then(() => false, () => true)) return;
+      throw new DOMException("somebody else has the draft open, or its last text is not stored yet", "NoModificationAllowedError");
+    }
     await empty(file, number, discards); // its page may open it again before it is removed
     if (discards && !file.filled) await file.trim();
     const over = spent(file);

@@ -1,0 +1,128 @@
+//go:build js && wasm
+
+package opfs
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/jsbridge"
+)
+
+// rescuePage is a page that finds the entry of another page in localStorage.
+type rescuePage struct {
+	draftPage
+	entry map[string]any // nil if there is none
+}
+
+// Rescue implements [DraftPage].
+func (p *rescuePage) Rescue(ctx context.Context, folder string) error {
+	if p.entry != nil && must(must(call(ctx, p.journals, "merge", folder, p.entry)).String()) == "done" {
+		p.entry = nil
+	}
+	return nil
+}
+
+// afterEnd returns a page that finds what another page has left: a draft, and an entry that builds on it and has one more word.
+func afterEnd(t *testing.T, root string) (p *rescuePage, entry map[string]any, whole string) {
+	stored := strings.Repeat("stored, ", 3000)
+	journals := made("journal.js", "new module.Journals()")
+	p = &rescuePage{draftPage: draftPage{number: 1}}
+	p.Drafts = newPlace(root).Drafts(nil, journals, p)
+	p.Bind(p.number, "owner", "Ada")
+	must(call(t.Context(), journals, "write", p.number, described(autosave.Draft{ID: "one", Number: 1, At: time.Now()}), stored))
+	must(call(t.Context(), journals, "release", p.number))
+	difference := map[string]any{"number": 1, "length": len(stored), "prefix": len(stored), "suffix": 0, "insert": "last"}
+	entry = map[string]any{"draft": "one", "number": 2, "base": "", "at": 1, "ownerId": "owner", "binary": false, "differences": []any{difference}}
+	return p, entry, stored + "last"
+}
+
+// holdsAll requires that the draft has all that its page has typed.
+func (p *rescuePage) holdsAll(t *testing.T, whole string) {
+	t.Helper()
+	all := must(p.List(t.Context()))
+	require.Len(t, all, 1)
+	require.Equal(t, int64(2), all[0].Number)
+	require.Equal(t, whole, string(must(p.Read(t.Context(), "one"))))
+}
+
+// reading keeps the draft open for the rest of the test, as another page that reads it does.
+func reading(t *testing.T, p *rescuePage) {
+	hold := made("journal.js", `async (folder, draft) => {
+		if (folder.startsWith("indexeddb://")) return new Promise((held) => {
+			navigator.locks.request("holdfast draft " + folder + "/" + draft, { mode: "shared" }, () => new Promise((done) => held({ close: done })));
+		});
+		let at = await navigator.storage.getDirectory();
+		for (const name of [...folder.split("/"), "drafts"]) at = await at.getDirectoryHandle(name);
+		return (await at.getFileHandle(draft)).createSyncAccessHandle({ mode: "read-only" });
+	}`)
+	reader := must(jsbridge.Await(t.Context(), must(hold.Invoke(p.Folder(), "one"))))
+	t.Cleanup(func() { must(reader.Call("close")) })
+}
+
+// A page cannot bring the last text of another page into its draft, and makes the draft the content. The draft stays: the last text builds on it.
+func TestDraftStaysUntilItsLastTextIsStored(t *testing.T) {
+	for name, prevent := range map[string]func(*testing.T, *rescuePage){
+		"another page reads the draft": reading,
+		"the disk is full": func(t *testing.T, _ *rescuePage) {
+			for class, method := range map[string]string{"FileSystemSyncAccessHandle": "write", "IDBObjectStore": "put"} {
+				replace(t, prototype(class), method, "return function () { throw argument }", exception(noQuota))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inEachPlace(t, func(t *testing.T, newRoot func() string) {
+				var p *rescuePage
+				var whole string
+				t.Run("list", func(t *testing.T) {
+					page, entry, text := afterEnd(t, newRoot())
+					p, whole = page, text
+					p.entry = entry
+					prevent(t, p)
+					require.Len(t, must(p.List(t.Context())), 1)
+				})
+				entry := p.entry
+				p.entry = nil // so that only the failed attempt keeps the draft
+				require.NoError(t, p.Remove(t.Context(), "one", 1))
+				p.entry = entry
+				p.holdsAll(t, whole)
+				require.NoError(t, p.Remove(t.Context(), "one", 2))
+				require.Empty(t, must(p.List(t.Context())))
+			})
+		})
+	}
+}
+
+// A page ends while another page lists the drafts: the list has the draft without its last text.
+func TestLastTextComesBeforeRemoval(t *testing.T) {
+	inEachPlace(t, func(t *testing.T, newRoot func() string) {
+		p, entry, whole := afterEnd(t, newRoot())
+		require.Len(t, must(p.List(t.Context())), 1)
+		p.entry = entry
+		require.NoError(t, p.Remove(t.Context(), "one", 1))
+		p.holdsAll(t, whole)
+	})
+}
+
+// A user discards a draft while another page reads it for a long time, and learns that it stays. Otherwise the next editor would make the
+// discarded text the content.
+func TestDiscardFailsWhileDraftIsRead(t *testing.T) {
+	inEachPlace(t, func(t *testing.T, newRoot func() string) {
+		p, _, _ := afterEnd(t, newRoot())
+		t.Run("read", func(t *testing.T) {
+			reading(t, p)
+			require.Error(t, p.Discard(t.Context(), "one", 1))
+			require.NoError(t, p.Remove(t.Context(), "one", 1), "the content has it: the next editor removes it")
+		})
+		require.Len(t, must(p.List(t.Context())), 1)
+		require.NoError(t, p.Discard(t.Context(), "one", 1))
+		require.NoError(t, p.Discard(t.Context(), "one", 1), "again")
+		require.NoError(t, p.Discard(t.Context(), "gone", 1))
+		require.Empty(t, must(p.List(t.Context())))
+	})
+}
