@@ -172,11 +172,13 @@ const (
 func TestPagesReadDraftsAtOnce(t *testing.T) {
 	inEachPlace(t, func(t *testing.T, newRoot func() string) {
 		newJournals := func() safejs.Value { return made("journal.js", "new module.Journals()") }
-		t.Run("in two workers", func(t *testing.T) { testReadAtOnce(t, newRoot(), slowOpen, newJournals) })
-		t.Run("in one worker", func(t *testing.T) {
-			journals := newJournals()
-			testReadAtOnce(t, newRoot(), exclusiveOpen, func() safejs.Value { return journals })
-		})
+		for name, open := range map[string]string{"shared": slowOpen, "exclusive": exclusiveOpen} {
+			t.Run(name+" in two workers", func(t *testing.T) { testReadAtOnce(t, newRoot(), open, newJournals) })
+			t.Run(name+" in one worker", func(t *testing.T) {
+				journals := newJournals()
+				testReadAtOnce(t, newRoot(), open, func() safejs.Value { return journals })
+			})
+		}
 	})
 }
 
@@ -187,7 +189,7 @@ func testReadAtOnce(t *testing.T, root, open string, journals func() safejs.Valu
 	must(call(t.Context(), first, "write", page.number, described(autosave.Draft{ID: "one", Number: 1, At: time.Now()}), "typed"))
 	must(call(t.Context(), first, "release", page.number))
 	replace(t, prototype("IDBObjectStore"), "get", slowGet, 500)
-	replace(t, prototype("FileSystemFileHandle"), "createSyncAccessHandle", open, 500)
+	replace(t, prototype("FileSystemFileHandle"), "createSyncAccessHandle", open, 200)
 	found := make(chan error, 3)
 	for range cap(found) {
 		go func() {

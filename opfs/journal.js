@@ -12,7 +12,7 @@ import { alone, DatabaseDrafts, inDatabase } from "./databasedrafts.js";
 import { applied, basis, equal, unchanged } from "./difference.js";
 import { empty, isDiscarded, spent } from "./draftfile.js";
 import { DraftFolder } from "./draftfolder.js";
-import { opened, Readers } from "./opendraft.js";
+import { looked, opened } from "./opendraft.js";
 import { callMs } from "./patience.js";
 import { bounded } from "./savewriter.js";
 
@@ -65,7 +65,6 @@ export class Journals {
   #merging = new Map();
   /** The number of the entry of a draft that could not be merged. @type {Map<string, number>} */
   #unmerged = new Map();
-  #readers = new Readers();
 
   /**
    * Says where the drafts of a page are and who its owner is. Earlier requests of the page wait for this.
@@ -244,7 +243,7 @@ export class Journals {
     const mine = await this.#open(folder);
     const others = (await dir.names()).split("/").filter((name) => name && !mine.has(name));
     const found = await Promise.all(others.map(async (id) => {
-      const look = this.#readers.look(folder, dir, id, (file) => ({ header: file.filled && file.header, over: spent(file) }));
+      const look = looked(folder, dir, id, (file) => ({ header: file.filled && file.header, over: spent(file) }));
       const { header, over } = await look.catch(() => undefined) ?? {}; // an unreadable draft hides no other draft
       if (header) return [{ ...header, id }];
       if (over) await removed(dir, id);
@@ -258,11 +257,11 @@ export class Journals {
   async read(folder, draft) {
     const mine = (await this.#open(folder)).get(draft);
     if (mine) return mine.content();
-    return this.#readers.look(folder, await drafts(folder), draft, (file) => file.content());
+    return looked(folder, await drafts(folder), draft, (file) => file.content());
   }
 
   /**
-   * Removes a draft, unless it has a higher number, somebody else has it open, or an entry that could not be merged may build on it. If a
+   * Removes a draft, unless it has a higher number, somebody else keeps it open, or an entry that could not be merged may build on it. If a
    * page has the draft open here, the page goes on with an empty draft. If a user discards it, an empty file stays for an hour: the page that
    * shows the text may be asleep, and makes no draft of the same text again. Rejects if a draft that is discarded stays.
    * @param {string} folder @param {string} draft @param {number} number @param {boolean} [discards]

@@ -17,33 +17,29 @@ const looks = 4;
 /** Opens a draft to write it: see patiently. @param {Drafts} dir @param {string} draft @param {boolean} create */
 export const opened = (dir, draft, create) => patiently(() => dir.open(draft, create), create, tries);
 
-/** Those in this thread that read drafts. */
-export class Readers {
-  /** The last reader of each draft. @type {Map<string, Promise<void>>} */
-  #last = new Map();
-
-  /**
-   * Reads a draft that no page has open. Resolves with undefined if there is none. In some engines a file has one reader at a time, so the
-   * readers of a draft take turns.
-   * @template T
-   * @param {string} folder @param {Drafts} dir @param {string} draft @param {(file: DraftFile) => T} use
-   * @returns {Promise<T | undefined>}
-   */
-  look(folder, dir, draft, use) {
-    const key = [folder, draft].join("/");
-    const reader = (this.#last.get(key) ?? Promise.resolve()).then(async () => {
-      const file = await patiently(() => dir.look(draft), false, looks);
-      try {
-        return file && use(file);
-      } finally {
-        await file?.close();
-      }
-    });
-    const ended = () => { if (this.#last.get(key) === last) this.#last.delete(key); };
-    const last = reader.then(ended, ended);
-    this.#last.set(key, last);
-    return reader;
-  }
+/**
+ * Reads a draft that no page has open. Resolves with undefined if there is none. In some engines a file has one reader at a time, so the
+ * readers of a draft in all pages take turns, if there are Web Locks. A frozen page may keep its turn: the next reader waits for a time only.
+ * @template T
+ * @param {string} folder @param {Drafts} dir @param {string} draft @param {(file: DraftFile) => T} use
+ * @returns {Promise<T | undefined>}
+ */
+export async function looked(folder, dir, draft, use) {
+  let begun = false;
+  const look = async () => {
+    begun = true;
+    const file = await patiently(() => dir.look(draft), false, looks);
+    try {
+      return file && use(file);
+    } finally {
+      await file?.close();
+    }
+  };
+  if (!navigator.locks) return look();
+  return navigator.locks.request(`holdfast read ${folder}/${draft}`, { signal: AbortSignal.timeout(triesMs) }, look).catch((error) => {
+    if (begun) throw error;
+    return look();
+  });
 }
 
 /**

@@ -126,3 +126,16 @@ func TestDiscardFailsWhileDraftIsRead(t *testing.T) {
 		require.Empty(t, must(p.List(t.Context())))
 	})
 }
+
+// A frozen page keeps its turn to read a draft. Other pages wait for a time only, and find the draft.
+func TestDraftIsFoundBesideAFrozenReader(t *testing.T) {
+	inEachPlace(t, func(t *testing.T, newRoot func() string) {
+		p, _, _ := afterEnd(t, newRoot())
+		hold := made("journal.js", `(name) => new Promise((held) => {
+			navigator.locks.request(name, () => new Promise((release) => held({ release })));
+		})`)
+		reader := must(jsbridge.Await(t.Context(), must(hold.Invoke("holdfast read "+p.Folder()+"/one"))))
+		defer func() { must(reader.Call("release")) }()
+		require.Len(t, must(p.List(t.Context())), 1)
+	})
+}
