@@ -2,6 +2,7 @@ package asks
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,5 +112,49 @@ func TestAHolderPassesItsLockOnToItsQuestion(t *testing.T) {
 		require.NoError(t, err)
 		leave()
 		require.ErrorIs(t, <-waiter, context.Canceled)
+	})
+}
+
+// The asker's server does not see yet that the lock has ended, and another client waits for it. The asker joins the queue and does not ask the store
+// again and again.
+func TestAnAskerWhoseServerLagsWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lags atomic.Bool
+		var txns atomic.Int64
+		seen := make(chan struct{})
+		store := memory.New().Client(func(_ context.Context, request string) (_, _ error) {
+			switch {
+			case !lags.Load():
+			case request == "watch":
+				<-seen
+			case request == "txn" && txns.Add(1) == 100:
+				close(seen)
+			}
+			return nil, nil
+		})
+		relay := New(store, tableOver(t, store), nil)
+		b := &between{relay: relay}
+		held := b.acquire(t, "ann")
+		r := locks.Request{Paths: []locks.Path{locks.Document("r")}, Holder: locks.Holder{ID: "cleo"}, TTL: time.Hour, Wait: time.Hour}
+		ctx, leave := context.WithCancel(t.Context())
+		waiter := make(chan error, 1)
+		go func() {
+			_, err := relay.table.Acquire(ctx, r)
+			waiter <- err
+		}()
+		synctest.Wait()
+		lags.Store(true)
+		require.NoError(t, relay.table.Release(t.Context(), held.ID, "ann"))
+		r.Holder.ID, r.Wait = "bob", 0
+		_, err := relay.Ask(t.Context(), r, grace)
+		require.Error(t, err)
+		assert.Less(t, txns.Load(), int64(20))
+		assert.ErrorIs(t, err, locks.ErrTimeout)
+		lags.Store(false)
+		if txns.Load() < 100 {
+			close(seen)
+		}
+		leave()
+		<-waiter
 	})
 }

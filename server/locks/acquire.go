@@ -134,14 +134,17 @@ func (t *Table) glance(own *ticket) (conflicts found) {
 	if ahead.Free() {
 		return conflicts
 	}
+	conflicts.claims, conflicts.waited = m.inTheWay(own.claim)
 	if ahead.Ticket != nil {
 		conflicts.confirm = append(conflicts.confirm, kv.Exists(m.tickets[ahead.Ticket.ID].waitKeys()[0]))
+		for _, s := range conflicts.claims { // a refusal names them
+			conflicts.confirm = append(conflicts.confirm, kv.CreatedAt(s.key, s.token))
+		}
 	}
 	for _, c := range ahead.Claims { // one claim, or all claims that hold the slots
 		s := m.held[c.ID].storedLease()
 		conflicts.confirm = append(conflicts.confirm, kv.CreatedAt(s.key, s.token))
 	}
-	conflicts.claims, conflicts.waited = m.inTheWay(own.claim)
 	return conflicts
 }
 

@@ -337,3 +337,26 @@ func TestTheSlotOfATicketHasAnotherOwner(t *testing.T) {
 	_, err = table.Acquire(t.Context(), r)
 	require.ErrorIs(t, err, ErrGivenUp)
 }
+
+// The view lacks the release of a lease for which another request waits. A refusal names only the holders that the store has: a caller that finds
+// none of them in the store would ask again at once, and again, until the view shows the release.
+func TestARefusalNamesNoHolderThatHasReleasedUnseen(t *testing.T) {
+	blind := opened(t)
+	lease, _ := leased(t, blind, "ann", time.Minute)
+	r, err := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "bob"}, TTL: time.Minute}.normal()
+	require.NoError(t, err)
+	waiter := newTicket(r, time.Now())
+	require.NoError(t, blind.join(t.Context(), waiter, time.Minute))
+	require.NoError(t, blind.catchUp(t.Context()))
+	r.Holder.ID = "cleo"
+	var denied *DeniedError
+	_, err = blind.Acquire(t.Context(), r)
+	require.ErrorAs(t, err, &denied)
+	require.Len(t, denied.Holders, 1)
+
+	blind.stopWatching()
+	require.NoError(t, blind.Release(t.Context(), lease.ID, "ann"))
+	_, err = blind.Acquire(t.Context(), r)
+	require.ErrorAs(t, err, &denied)
+	assert.Empty(t, denied.Holders, "bob waits and comes first")
+}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,8 +25,26 @@ import (
 
 // editor is a web editor, which saves between two steps of a request.
 type editor struct {
-	t *testing.T
-	h *Handler
+	t      *testing.T
+	h      *Handler
+	behind *behind
+}
+
+// behind is a server whose view of the store shows no change from the time that it lags until it has sent 100 transactions.
+type behind struct {
+	lags atomic.Bool
+	txns atomic.Int64
+	seen chan struct{}
+}
+
+func (b *behind) request(request string) {
+	switch {
+	case !b.lags.Load():
+	case request == "watch":
+		<-b.seen
+	case request == "txn" && b.txns.Add(1) == 100:
+		close(b.seen)
+	}
 }
 
 // leaving is the key of a context whose request ends when it reads from the store.
@@ -34,7 +53,9 @@ type leaving struct{}
 func newEditor(t *testing.T) editor {
 	m := memory.New()
 	t.Cleanup(m.Close)
+	b := &behind{seen: make(chan struct{})}
 	store := m.Client(func(ctx context.Context, request string) (before, after error) {
+		b.request(request)
 		if leave, ok := ctx.Value(leaving{}).(context.CancelFunc); ok && request == "range" {
 			leave()
 		}
@@ -49,7 +70,7 @@ func newEditor(t *testing.T) editor {
 	api, err := httpapi.New(httpapi.Config{Locks: table, Contents: content.New(content.Config{KV: store, Locks: table, Blobs: files}),
 		WriteLimit: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	return editor{t, New(Config{API: api, Locks: table, Contents: api.Contents, LockTTL: time.Minute})}
+	return editor{t, New(Config{API: api, Locks: table, Contents: api.Contents, LockTTL: time.Minute}), b}
 }
 
 // save saves the document under a lock, releases the lock and returns the version of the file.
@@ -135,4 +156,38 @@ func replaceWithoutAnAnswer(t *testing.T) {
 	c, w := e.found(http.MethodPost)
 	require.NoError(t, e.h.getLock(c))
 	assert.Equal(t, "new", w.Header().Get(lockName))
+}
+
+// This server does not see yet that a web editor has released its lock, and another one waits for it. The suite gets an answer at once. The server does
+// not ask the store again and again.
+func TestALockOnAServerThatLagsIsAnswered(t *testing.T) {
+	synctest.Test(t, lockBehind)
+}
+
+func lockBehind(t *testing.T) {
+	e := newEditor(t)
+	e.save("text")
+	r := locks.Request{Paths: []locks.Path{locks.Document("a")}, Holder: locks.Holder{ID: "ann"}, TTL: time.Hour}
+	held, err := e.h.Locks.Acquire(t.Context(), r)
+	require.NoError(t, err)
+	waiter := make(chan error, 1)
+	r.Holder.ID, r.Wait = "bob", time.Hour
+	ctx, leave := context.WithCancel(t.Context())
+	go func() {
+		_, err := e.h.Locks.Acquire(ctx, r)
+		waiter <- err
+	}()
+	synctest.Wait()
+	e.behind.lags.Store(true)
+	require.NoError(t, e.h.Locks.Release(t.Context(), held.ID, "ann"))
+	c, _ := e.found(http.MethodPost)
+	err = e.h.lock(c, "id")
+	assert.Less(t, e.behind.txns.Load(), int64(20))
+	require.ErrorContains(t, err, "not locked with this id")
+	e.behind.lags.Store(false)
+	if e.behind.txns.Load() < 100 {
+		close(e.behind.seen)
+	}
+	leave()
+	<-waiter
 }
