@@ -14,6 +14,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/holdfast-dev/holdfast/internal/wait"
 )
 
 // defragMegabytes is how much free space inside the database file makes a start shrink it. Tests change it.
@@ -197,11 +199,17 @@ func (e *embedded) ready(ctx context.Context) error {
 	case <-e.etcd.Server.ReadyNotify():
 		return e.promote(ctx)
 	case err := <-e.etcd.Err():
+		if wait.Closed(e.etcd.Server.StoppingNotify()) {
+			return errRemoved
+		}
 		return err
 	case <-ctx.Done():
 		return fmt.Errorf("etcd did not become ready: %w", context.Cause(ctx))
 	}
 }
+
+// errRemoved is the reason of an etcd that stops by itself.
+var errRemoved = errors.New("etcd has stopped, because the cluster has removed this member; let it join with an empty data directory")
 
 // reportEnd reports when etcd ends by itself. It ends when etcd does.
 func (e *embedded) reportEnd() {
@@ -212,7 +220,7 @@ func (e *embedded) reportEnd() {
 		}
 	case <-e.etcd.Server.StopNotify():
 		if !e.closing.Load() {
-			e.failed <- errors.New("etcd has stopped, because the cluster has removed this member; let it join with an empty data directory")
+			e.failed <- errRemoved
 		}
 	}
 }

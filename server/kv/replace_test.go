@@ -70,12 +70,13 @@ func TestMemberIsReplaced(t *testing.T) {
 }
 
 // The cluster removes a member that still runs, because its place was given away while it was cut off. The member reports that, so that its
-// process ends and its clients go to another one.
+// process ends and its clients go to another one. Started again, it says so, too.
 func TestARemovedMemberEnds(t *testing.T) {
 	t.Parallel()
 	first := byName(t)
 	cluster := openMember(t, first)
-	removed := openMember(t, byName(t, first.ClientURL))
+	m := byName(t, first.ClientURL)
+	removed := openMember(t, m)
 	openMember(t, byName(t, first.ClientURL))
 	require.NoError(t, retry(t.Context(), func() error {
 		_, err := cluster.client.MemberRemove(t.Context(), uint64(removed.embedded.etcd.Server.MemberID()))
@@ -87,6 +88,9 @@ func TestARemovedMemberEnds(t *testing.T) {
 	case <-time.After(time.Minute):
 		require.Fail(t, "the member does not report its end")
 	}
+	require.NoError(t, removed.Close())
+	_, err := Open(t.Context(), Config{DataDir: removed.embedded.dir, Member: m})
+	require.ErrorContains(t, err, "the cluster has removed this member; let it join with an empty data directory")
 }
 
 // A member that does not know the last change yet makes a new one wait. One that does not answer does not.
