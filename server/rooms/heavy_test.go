@@ -50,3 +50,14 @@ func TestEntriesFromLargeRooms(t *testing.T) {
 		require.NoError(t, <-outcomes)
 	}
 }
+
+// A socket that is not in a room answers there, again and again. The room may be large, so it is not decoded for that: here it could not be.
+func TestAnAnswerOfAnOutsiderDoesNotDecodeTheRoom(t *testing.T) {
+	r := tableOf(t, nil, nil)
+	_, err := r.store.Commit(t.Context(), kv.Txn{Then: []kv.Op{kv.Put(roomPrefix+"a", []byte("a large room"))}})
+	require.NoError(t, err)
+	_, err = r.answer(t.Context(), "a", newToken(), "x")
+	require.ErrorIs(t, err, errNotInRoom)
+	_, err = r.clearAll(t.Context(), "a", newToken())
+	require.ErrorIs(t, err, errNotInRoom)
+}

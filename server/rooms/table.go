@@ -119,16 +119,16 @@ func returning(x *txn, r room, who participant, previous string) (string, error)
 }
 
 func (t *table) answer(ctx context.Context, id, token, answer string) (int64, error) {
-	return t.update(ctx, id, func(r room) (room, error) { return r.answer(token, answer) })
+	return t.update(ctx, id, token, func(r room) (room, error) { return r.answer(token, answer) })
 }
 
 func (t *table) clearAll(ctx context.Context, id, token string) (int64, error) {
-	return t.update(ctx, id, func(r room) (room, error) { return r.clearAll(token) })
+	return t.update(ctx, id, token, func(r room) (room, error) { return r.clearAll(token) })
 }
 
-func (t *table) update(ctx context.Context, id string, compute func(room) (room, error)) (int64, error) {
+func (t *table) update(ctx context.Context, id, token string, compute func(room) (room, error)) (int64, error) {
 	return t.change(ctx, id, func(x *txn) error {
-		r, err := x.room(id)
+		r, err := x.roomOf(id, token)
 		if err != nil {
 			return err
 		}

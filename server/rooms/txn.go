@@ -1,6 +1,7 @@
 package rooms
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"time"
@@ -87,6 +88,21 @@ func (x *txn) room(id string) (room, error) {
 		return room{}, errNoRoom
 	}
 	return r, nil
+}
+
+// roomOf is room for one of its participants. It fails with errNotInRoom for a token that is not in the room's text, because decoding a large
+// room takes milliseconds.
+func (x *txn) roomOf(id, token string) (room, error) {
+	if _, decoded := x.rooms[id]; !decoded {
+		data, err := x.get(roomPrefix + id)
+		if err != nil {
+			return room{}, err
+		}
+		if data != nil && !bytes.Contains(data, []byte(token)) {
+			return room{}, errNotInRoom
+		}
+	}
+	return x.room(id)
 }
 
 // save stores a room, or deletes it if it has no participants.
