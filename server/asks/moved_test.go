@@ -155,6 +155,6 @@ func TestAnAskerWhoseServerLagsWaits(t *testing.T) {
 			close(seen)
 		}
 		leave()
-		<-waiter
+		require.ErrorIs(t, <-waiter, context.Canceled)
 	})
 }

@@ -189,5 +189,5 @@ func lockBehind(t *testing.T) {
 		close(e.behind.seen)
 	}
 	leave()
-	<-waiter
+	require.ErrorIs(t, <-waiter, context.Canceled)
 }

@@ -4,6 +4,7 @@ package serving
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -113,7 +114,7 @@ func (s *Server) Signal(signal os.Signal) {
 		return
 	}
 	err := error(syscall.EINTR)
-	for err == syscall.EINTR {
+	for errors.Is(err, syscall.EINTR) {
 		_, err = syscall.Wait4(s.cmd.Process.Pid, nil, syscall.WUNTRACED, nil)
 	}
 	require.NoError(s.t, err)
