@@ -48,7 +48,8 @@ func TestStrategiesExcludeEachOther(t *testing.T) {
 		assert.Contains(t, refused, tried(b, "mode: 'shared'"), "shared under exclusive")
 		assert.Contains(t, refused, tried(b, "path: ['u1']"), "a place of the project")
 
-		held := browser.Get[[]map[string]any](b, "(await hf.inspect()).held")
+		inspected(b)
+		held := browser.Get[[]map[string]any](b, "seen.held")
 		if assert.Len(t, held, 1) {
 			assert.Equal(t, "Ann", held[0]["ownerName"])
 		}

@@ -107,6 +107,12 @@ func TestTree(t *testing.T) {
 	})
 }
 
+// inspected waits until inspect() names every holder and waiter, and leaves its result in `seen`. A busy tab does not answer in time, and is
+// then one without a name.
+func inspected(tab *browser.Tab) {
+	tab.WaitFor("globalThis.seen = await hf.inspect(), [...seen.held, ...seen.pending].every(({leaseId}) => leaseId)", browser.Limit)
+}
+
 // assertInspected checks that both tabs show the lease of a, and both waiters in order.
 func assertInspected(t *testing.T, a, b *browser.Tab) {
 	t.Helper()
@@ -118,7 +124,8 @@ func assertInspected(t *testing.T, a, b *browser.Tab) {
 	}
 	owners := []string{browser.Get[string](a, "hf.ownerId"), browser.Get[string](b, "hf.ownerId")}
 	for _, tab := range []*browser.Tab{a, b} {
-		held := browser.Get[[]info](tab, "(await hf.inspect()).held")
+		inspected(tab)
+		held := browser.Get[[]info](tab, "seen.held")
 		if assert.Len(t, held, 1) {
 			assert.Equal(t, owners[0], held[0].OwnerID)
 			assert.Equal(t, "Ann", held[0].OwnerName)
@@ -126,7 +133,7 @@ func assertInspected(t *testing.T, a, b *browser.Tab) {
 			assert.Equal(t, [][]string{{"u1", "a1", "r1"}}, held[0].Paths)
 			assert.NotZero(t, held[0].Since)
 		}
-		pending := browser.Get[[]info](tab, "(await hf.inspect()).pending")
+		pending := browser.Get[[]info](tab, "seen.pending")
 		if assert.Len(t, pending, 2) {
 			assert.Equal(t, owners[0], pending[0].OwnerID)
 			assert.Equal(t, owners[1], pending[1].OwnerID)
