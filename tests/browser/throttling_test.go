@@ -37,7 +37,7 @@ func hiddenPace(t *testing.T, options browser.Options, until string) paces {
 	tab := b.Open(t, browser.Serve(t, pace).URL("/"))
 	tab.MustEval("navigator.locks.request('held', () => new Promise(() => {})); 1", nil) // a lock does not prevent throttling
 	tab.Hide()
-	tab.WaitFor(until, 30*time.Second)
+	tab.WaitFor("paces.worker.length > 10 && "+until, browser.Limit)
 	got := browser.Get[paces](tab, "paces")
 	require.NotEmpty(t, got.Worker)
 	t.Logf("page %.0f; worker median %.0f, longest %.0f; messages take median %.1f, longest %.1f", got.Page,
