@@ -83,7 +83,7 @@ func testCleared(t *testing.T, w world, options string, clear func(w world, tab 
 
 	next := w.tab(t, options)
 	beginEditing(next, "")
-	next.WaitFor("!autosave.readOnly", browser.Limit)
+	next.WaitFor("!autosave.readOnly && heard('editable').length > 0", browser.Limit)
 	found := browser.Get[string](next, "[text, ...await Promise.all((await autosave.drafts()).map(async ({id}) => decode(await autosave.read(id))))].find(one => one.startsWith('kept') && one.endsWith('!') && one.length === "+fmt.Sprint(typed)+") ? 'found' : text.slice(0, 99)")
 	assert.Equal(t, "found", found)
 	next.MustEval("await hf.close()", nil)

@@ -144,7 +144,7 @@ func TestEarlyRefusedAutoSaveLeavesNoLock(t *testing.T) {
 		tab := w.earlyTab(t, later)
 		assert.Equal(t, "invalid-argument", browser.Get[event](tab, "await failure("+call+".ready)")["code"])
 		tab.MustEval("const {mayEdit} = await import('/holdfast-early.js'); await new Promise(done => setTimeout(done, 500)); null", nil)
-		assert.False(t, held(tab, "holdfast:"+root), call)
+		eventually(t, func() bool { return !held(tab, "holdfast:"+root) }, call)
 		tab.MustEval("edits(); null", nil)
 		tab.WaitFor("told.includes('editable')", browser.Limit)
 		arrive()

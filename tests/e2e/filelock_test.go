@@ -160,8 +160,8 @@ func testFallback(t *testing.T, tab *browser.Tab, host string) {
 	tab.MustEval(`
 		Object.defineProperty(navigator, 'locks', {value: undefined})
 		await start(`+at(host, "fallback-"+host)+`)
-		lease = await hf.acquireProjectLock({heartbeatIntervalMs: 300})
-		await new Promise(done => hf.addEventListener('lock:renewed', done, {once: true}))
+		lease = await hf.acquireProjectLock()
+		await hf.renewProjectLock(lease)
 		await lease.release()`, nil)
 	events := undelayed(browser.Get[[]event](tab, "events"))
 	assert.Equal(t, []string{"attempt", "error", "attempt", "warning", "fallback-engaged", "acquired", "renew-scheduled",

@@ -245,8 +245,12 @@ func TestPreviewWithServer(t *testing.T) {
 	ann.MustEval(early, nil)
 	ann.MustEval("edits({path: ['plan']}); await autosave.ready; null", nil)
 	ann.WaitFor("!autosave.readOnly", browser.Limit)
-	ann.MustEval("type('known here'); await autosave.flushNow(); await autosave.dispose(); edits({path: ['plan']}); null", nil)
+	ann.MustEval("type('known here'); await autosave.flushNow(); await autosave.dispose(); null", nil)
+	// The preview comes first, however slow it is: the page waits for it, and not only for a second.
+	ann.MustEval("const {setTimeout: real} = globalThis; globalThis.setTimeout = (run, ms, ...more) => real(run, ms === 1000 ? 60_000 : ms, ...more); null", nil)
+	ann.MustEval("edits({path: ['plan']}); null", nil)
 	ann.WaitFor("told.includes('editable: known here')", browser.Limit)
+	ann.MustEval("globalThis.setTimeout = real; null", nil)
 	assert.Equal(t, "preview: known here", browser.Get[string](ann, "told[0]"))
 	ann.MustEval("await autosave.dispose()", nil)
 	server.Stop()

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/tests/browser"
 )
 
-// A page is busy while a generation is restored. Then the user types and saves, and only after that the page gets the generation. The text
-// is a draft, so flushNow() does not say that it is saved.
+// The user types and saves after a generation was restored, and before the page gets the generation. The text is a draft, so flushNow() does
+// not say that it is saved.
 func TestFlushOfATextThatARestoreReplaces(t *testing.T) {
 	t.Parallel()
 	w := open(t, quick)
@@ -17,12 +17,29 @@ func TestFlushOfATextThatARestoreReplaces(t *testing.T) {
 	ann.MustEval(`
 		type('one'); const first = await autosave.flushNow()
 		type(' two'); await autosave.flushNow()
+		const {postMessage} = Worker.prototype
+		const answered = new Promise(done => {
+			Worker.prototype.postMessage = function (message, ...more) {
+				if (message.method === 'restore') {
+					const {onmessage} = this, late = [], answers = one => one.kind === 'several' ? one.messages.some(answers) : one.kind === 'result' && one.id === message.id
+					this.onmessage = event => {
+						late.push(event)
+						if (answers(event.data)) done(() => {
+							this.onmessage = onmessage
+							for (const event of late) onmessage.call(this, event)
+						})
+					}
+				}
+				postMessage.call(this, message, ...more)
+			}
+		})
 		const restored = autosave.restore(first.id).then(content => { text = decode(content) })
-		for (const until = now() + 1000; now() < until;);
+		const arrive = await answered
 		type(' three')
-		globalThis.flushed = await failure(autosave.flushNow())
+		const flushed = failure(autosave.flushNow())
+		arrive()
 		await restored`, nil)
-	got := browser.Get[map[string]any](ann, "flushed")
+	got := browser.Get[map[string]any](ann, "await flushed")
 	assert.Equal(t, "read-only", got["code"], "%v", got)
 	ann.WaitFor("autosave.state().phase === 'idle'", browser.Limit)
 	assert.Equal(t, "one", browser.Get[string](ann, "current()"))
