@@ -52,8 +52,8 @@ func opensFromTheDemo(t *testing.T, chromium *browser.Browser, s server) {
 	demo.Close()
 }
 
-// Two profiles meet in a room, answer, and see each other's answer when both have answered. They reload and leave,
-// and the room is gone.
+// Two profiles meet in a room, answer, and see each other's answer when both have answered. They leave, and
+// the room is gone.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -79,14 +79,6 @@ func TestRoom(t *testing.T) {
 	assert.Contains(t, browser.Get[string](ben, "document.title"), "1 of 2")
 	screenshots(t, map[string]*browser.Tab{"room-hidden": ann, "room-turn": ben})
 
-	// After a reload, the participant is the same: Ann keeps her answer, and Ben notices nothing.
-	ben.MustEval("globalThis.changes = 0; new MutationObserver(() => changes++).observe($('people'), {childList: true}); null", nil)
-	ann.Reload()
-	lookAround(ann)
-	shows(ann, "Ann: fiveonly you see it", "Ben: is thinking")
-	assert.Equal(t, "Ann", browser.Get[string](ann, "me()"))
-	assert.Zero(t, browser.Get[int](ben, "changes"))
-
 	say(ben, "<b>eight</b>")
 	for _, tab := range []*browser.Tab{ann, ben} {
 		shows(tab, "Ann: five", "Ben: <b>eight</b>")
@@ -103,6 +95,31 @@ func TestRoom(t *testing.T) {
 	for _, tab := range []*browser.Tab{ann, ben} {
 		tab.Quiet()
 	}
+}
+
+// grace is a time for which a server keeps the places of pages that are away. Pages of a busy machine do not come back within the usual two
+// seconds.
+const grace = "1m"
+
+// After a reload, the participant is the same: Ann keeps her answer, and Ben notices nothing.
+func TestRoomAfterAReload(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "--room-grace", grace)
+	b := profiles(t, 1)[0]
+	ann := roomTab(t, b, s, "")
+	enterAs(ann, "Ann")
+	ben := roomTab(t, b, s, browser.Get[string](ann, "location.hash"))
+	enterAs(ben, "Ben")
+	say(ann, "five")
+	shows(ben, "Ann: has answered", "Ben: is thinking")
+	ben.MustEval("globalThis.changes = 0; new MutationObserver(() => changes++).observe($('people'), {childList: true}); null", nil)
+	ann.Reload()
+	lookAround(ann)
+	shows(ann, "Ann: fiveonly you see it", "Ben: is thinking")
+	assert.Equal(t, "Ann", browser.Get[string](ann, "me()"))
+	assert.Zero(t, browser.Get[int](ben, "changes"))
+	ann.Quiet()
+	ben.Quiet()
 }
 
 // waitUntilGone asks the server for a room until it is gone: its participants keep their places for two seconds.
@@ -137,7 +154,7 @@ func bothLeave(ann, ben *browser.Tab, room string) {
 // their seats and answers.
 func TestRoomOverARestart(t *testing.T) {
 	t.Parallel()
-	s := serve(t)
+	s := serve(t, "--room-grace", grace)
 	b := profiles(t, 1)[0]
 	one := roomTab(t, b, s, "")
 	enterAs(one, "One")

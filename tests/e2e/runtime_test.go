@@ -232,7 +232,7 @@ func TestOpenedAsTheLastOneCloses(t *testing.T) {
 				tab := w.tab(t, "")
 				tab.MustEval("const {createHoldfast} = await import('/holdfast.js'), options = "+at(host, "successor-"+host)+"; hf = createHoldfast(options); await hf.ready; "+order+`
 					await closed
-					result = await failure(next.acquireProjectLock({timeoutMs: 5000}).then(lease => lease.token > 0))
+					result = await failure(next.acquireProjectLock({timeoutMs: 30_000}).then(lease => lease.token > 0))
 					await next.close()`, nil)
 				assert.Equal(t, event{"value": true}, browser.Get[event](tab, "result"))
 				eventually(t, func() bool { return tab.Workers() == 0 }, "a worker is left")

@@ -69,7 +69,7 @@ func (s *silence) set(tab *browser.Tab, silent bool) {
 
 // callMs is the maximum duration of a call: the 15 s that docs/guarantees.md promises, plus the delay of a busy
 // machine.
-const callMs = 17_000
+const callMs = 15_000 + browser.Prompt
 
 // answered runs the calls at once. It fails for each call that takes longer than the limit, in milliseconds, or has
 // an unexpected code.
