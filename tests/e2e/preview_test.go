@@ -147,7 +147,11 @@ func TestNoPreview(t *testing.T) {
 				assert.Equal(t, c.told, browser.Get[[]string](tab, "told.filter(one => !one.startsWith('draft'))"))
 			}
 			assert.False(t, browser.Get[bool](tab, "told.some(one => one.startsWith('preview'))"))
-			assert.Equal(t, c.fetched, n.count("/holdfast-preview.js") > 0)
+			if c.fetched { // the request of a page that ends at once may be on its way
+				eventually(t, func() bool { return n.count("/holdfast-preview.js") > 0 }, "the module is not fetched")
+			} else {
+				assert.Zero(t, n.count("/holdfast-preview.js"))
+			}
 			assert.Empty(t, browser.Get[[]string](tab, "uncaught"))
 			tab.MustEval("await hf.close().catch(() => {}); null", nil)
 			tab.Close()
