@@ -209,6 +209,37 @@ func testReadAtOnce(t *testing.T, root, open string, journals func() safejs.Valu
 	}
 }
 
+// A draft is read while an entry of localStorage is merged into it in the same worker, and while the merge has its file open, however long that
+// takes.
+func TestDraftIsReadDuringAMerge(t *testing.T) {
+	inEachPlace(t, func(t *testing.T, newRoot func() string) {
+		root, page, journals := newRoot(), &draftPage{number: 1}, made("journal.js", "new module.Journals()")
+		page.Drafts = newPlace(root).Drafts(nil, journals, page)
+		page.Bind(page.number, "owner", "Ada")
+		must(call(t.Context(), journals, "write", page.number, described(autosave.Draft{ID: "one", Number: 1, At: time.Now()}), "typed"))
+		must(call(t.Context(), journals, "release", page.number))
+		opens := must(must(safejs.Global().Get("Promise")).Call("withResolvers"))
+		replace(t, prototype("FileSystemFileHandle"), "createSyncAccessHandle", `return function (options) {
+			return before.call(this, options).then(file => new Promise(done => { argument.resolve(); setTimeout(done, 500, file) }))
+		}`, opens)
+		replace(t, prototype("IDBObjectStore"), "get", `return function (key) {
+			const asked = before.call(this, key)
+			argument.resolve()
+			return { get result() { return asked.result }, set onsuccess(done) { asked.onsuccess = () => setTimeout(done, 500) } }
+		}`, opens)
+		entry := map[string]any{"draft": "one", "number": 1, "base": "", "at": 1, "ownerId": "owner", "binary": false, "differences": []any{}}
+		merged := make(chan string, 1)
+		go func() {
+			merged <- must(must(call(context.Background(), journals, "merge", page.Folder(), entry)).String())
+		}()
+		must(jsbridge.Await(t.Context(), must(opens.Get("promise"))))
+		text, err := page.Drafts.Read(t.Context(), "one")
+		require.NoError(t, err)
+		require.Equal(t, "typed", string(text))
+		require.Equal(t, "done", <-merged)
+	})
+}
+
 // A page asks its helper to merge an entry only when no other page merges it. A helper that waited for a frozen page
 // would seem to be stuck, and the page would end it.
 func TestHelperWaitsForNoOtherPage(t *testing.T) {

@@ -12,7 +12,7 @@ import { alone, DatabaseDrafts, inDatabase } from "./databasedrafts.js";
 import { applied, basis, equal, unchanged } from "./difference.js";
 import { empty, isDiscarded, spent } from "./draftfile.js";
 import { DraftFolder } from "./draftfolder.js";
-import { looked, opened } from "./opendraft.js";
+import { inTurn, looked, opened } from "./opendraft.js";
 import { callMs } from "./patience.js";
 import { bounded } from "./savewriter.js";
 
@@ -205,7 +205,7 @@ export class Journals {
   async mergeNow(folder, rescue) {
     const key = [folder, rescue.draft].join("/");
     this.#unmerged.set(key, rescue.number); // until this has succeeded
-    const merged = await this.#merge(folder, rescue);
+    const merged = await inTurn(folder, rescue.draft, () => this.#merge(folder, rescue));
     if (merged !== "busy") this.#unmerged.delete(key);
     return merged;
   }

@@ -18,27 +18,37 @@ const looks = 4;
 export const opened = (dir, draft, create) => patiently(() => dir.open(draft, create), create, tries);
 
 /**
- * Reads a draft that no page has open. Resolves with undefined if there is none. In some engines a file has one reader at a time, so the
- * readers of a draft in all pages take turns, if there are Web Locks. A frozen page may keep its turn: the next reader waits for a time only.
+ * Reads a draft that no page has open, in its turn. Resolves with undefined if there is none.
  * @template T
  * @param {string} folder @param {Drafts} dir @param {string} draft @param {(file: DraftFile) => T} use
  * @returns {Promise<T | undefined>}
  */
-export async function looked(folder, dir, draft, use) {
+export const looked = (folder, dir, draft, use) => inTurn(folder, draft, async () => {
+  const file = await patiently(() => dir.look(draft), false, looks);
+  try {
+    return file && use(file);
+  } finally {
+    await file?.close();
+  }
+});
+
+/**
+ * Runs a function that opens a draft for a moment. In some engines a file has one reader at a time, and who writes is always alone. So those
+ * in all pages take turns, if there are Web Locks. A frozen page may keep its turn: the next one waits for a time only.
+ * @template T
+ * @param {string} folder @param {string} draft @param {() => Promise<T>} run
+ * @returns {Promise<T>}
+ */
+export async function inTurn(folder, draft, run) {
+  if (!navigator.locks) return run();
   let begun = false;
-  const look = async () => {
+  const own = () => {
     begun = true;
-    const file = await patiently(() => dir.look(draft), false, looks);
-    try {
-      return file && use(file);
-    } finally {
-      await file?.close();
-    }
+    return run();
   };
-  if (!navigator.locks) return look();
-  return navigator.locks.request(`holdfast read ${folder}/${draft}`, { signal: AbortSignal.timeout(triesMs) }, look).catch((error) => {
+  return navigator.locks.request(`holdfast turn ${folder}/${draft}`, { signal: AbortSignal.timeout(triesMs) }, own).catch((error) => {
     if (begun) throw error;
-    return look();
+    return run();
   });
 }
 

@@ -134,7 +134,7 @@ func TestDraftIsFoundBesideAFrozenReader(t *testing.T) {
 		hold := made("journal.js", `(name) => new Promise((held) => {
 			navigator.locks.request(name, () => new Promise((release) => held({ release })));
 		})`)
-		reader := must(jsbridge.Await(t.Context(), must(hold.Invoke("holdfast read "+p.Folder()+"/one"))))
+		reader := must(jsbridge.Await(t.Context(), must(hold.Invoke("holdfast turn "+p.Folder()+"/one"))))
 		defer func() { must(reader.Call("release")) }()
 		require.Len(t, must(p.List(t.Context())), 1)
 	})
