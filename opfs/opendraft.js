@@ -18,7 +18,7 @@ const looks = 4;
 export const opened = (dir, draft, create) => patiently(() => dir.open(draft, create), create, tries);
 
 /**
- * Reads a draft that no page has open, in its turn. Resolves with undefined if there is none.
+ * Reads a draft that no page has open, see inTurn. Resolves with undefined if there is none.
  * @template T
  * @param {string} folder @param {Drafts} dir @param {string} draft @param {(file: DraftFile) => T} use
  * @returns {Promise<T | undefined>}
