@@ -90,9 +90,7 @@ func (h *heldLease) discard(ctx context.Context, claimed <-chan struct{}) {
 
 // begin announces the lease and begins to renew it.
 func (h *heldLease) begin(token int64) {
-	if h.unrecorded {
-		h.grant = &delayedRelease{h.grant, h.m.tokens}
-	}
+	h.grant = &delayedRelease{h.grant, h.m.tokens}
 	h.lease.Token = token
 	lease := h.lease
 	h.m.mu.Lock()

@@ -89,8 +89,8 @@ func (w *WallTokens) Claim(ctx context.Context, r Record, stolen bool) (int64, e
 	return token, w.pass(ctx, token)
 }
 
-// delayedRelease is a grant whose release waits until the millisecond of the last token is over, which may be the token of a nested lease.
-// Usually that was long ago.
+// delayedRelease is a grant whose release waits until the millisecond of the last token is over, which may be the token of a lease nested in
+// one with a record. Usually that was long ago.
 type delayedRelease struct {
 	Grant
 	tokens *WallTokens

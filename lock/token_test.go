@@ -115,19 +115,36 @@ func TestTokensOfPlacesRise(t *testing.T) {
 	})
 }
 
-// A place is released, with a nested lease, in the millisecond in which the nested lease began. The next holder gets a greater token than both.
-func TestPlaceTokenExceedsThatOfNestedLease(t *testing.T) {
-	virtual(t, func(t *testing.T, w *world) {
-		a, b := w.tab("a"), w.tab("b")
-		outer := a.acquire(lock.AcquireOptions{Path: []string{"u1"}})
-		time.Sleep(10 * time.Millisecond)
-		nested, err := a.Acquire(lock.Within(t.Context(), outer), lock.AcquireOptions{Path: []string{"u1", "a1"}})
-		require.NoError(t, err)
-		a.release(outer)
-		next := b.acquire(lock.AcquireOptions{Path: []string{"u1"}})
-		assert.Greater(t, next.Token, nested.Token)
-		b.release(next)
-	})
+// A lease is released, with a nested lease, in the millisecond in which the nested lease began. The next holder gets a greater token than both.
+func TestTokenExceedsThatOfNestedLease(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		path    []string
+		records lock.Records
+	}{
+		{"place", []string{"u1"}, nil},
+		{"project without records", nil, nil},
+		{"project", nil, &aheadRecords{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, w *world) {
+				var tabs [2]*owner
+				for i, id := range []string{"a", "b"} {
+					b := w.backend(id)
+					b.Records = test.records
+					tabs[i] = w.join(id, b)
+				}
+				outer := tabs[0].acquire(lock.AcquireOptions{Path: test.path})
+				time.Sleep(10 * time.Millisecond)
+				nested, err := tabs[0].Acquire(lock.Within(t.Context(), outer), lock.AcquireOptions{Path: []string{"u1", "a1"}})
+				require.NoError(t, err)
+				tabs[0].release(outer)
+				next := tabs[1].acquire(lock.AcquireOptions{Path: test.path})
+				assert.Greater(t, next.Token, nested.Token)
+				tabs[1].release(next)
+			})
+		})
+	}
 }
 
 // Setting the clock back does not lower the tokens of places within one page. Another page cannot know the earlier
