@@ -19,9 +19,9 @@ type Place struct {
 	// then still needs a token and a renewal, as every other place does.
 	Paths  [][]string
 	Mode   Mode
-	Slots  int  // more than 1: one of that many
-	Nested bool // the owner holds other leases while it waits
-	Steal  bool // it was stolen from its holder on this machine, whose remote locks pass to this lease
+	Slots  int   // more than 1: one of that many
+	Within int64 // the token of the enclosing lease, or 0
+	Steal  bool  // it was stolen from its holder on this machine, whose remote locks pass to this lease
 }
 
 // RemoteGrant is a place that is locked between machines, and the Records of its lease. It is released before the lock of this

@@ -58,7 +58,10 @@ func planPlaces(b *Backend, opts *AcquireOptions, within *heldLease) (*target, *
 		return t, nil
 	}
 	t.locker = b.Remote.Local()
-	t.remote = Place{LeaseID: opts.LeaseID, Mode: opts.Mode, Slots: opts.Slots, Nested: within != nil}
+	t.remote = Place{LeaseID: opts.LeaseID, Mode: opts.Mode, Slots: opts.Slots}
+	if within != nil {
+		t.remote.Within = within.snapshot().Token
+	}
 	if failed := within.missing(places, &t.remote); failed != nil {
 		failed.Resource = t.resource
 		return nil, failed

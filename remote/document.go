@@ -129,7 +129,7 @@ func (d *Document) Request(ctx context.Context, r lock.Request) (lock.Grant, err
 	d.mu.Lock()
 	d.last = lastGrant{claim: c}
 	d.mu.Unlock()
-	return &grant{d: d, local: local, held: d.held.add(c)}, nil
+	return &grant{d: d, local: local, held: d.held.add(c, 0)}, nil
 }
 
 // asking returns the request for the lock.

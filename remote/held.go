@@ -19,6 +19,7 @@ type held struct {
 type term struct {
 	_      [0]func() // disallow ==, whose code would be in the Wasm
 	claim  claim
+	within int64         // the token of the lock around it, or 0
 	lost   chan struct{} // closed when it ended without a release
 	passed chan struct{} // closed when it was passed on
 	over   chan struct{} // closed when it has ended in any way
@@ -28,14 +29,18 @@ type term struct {
 	releasing atomic.Bool // a release that passes it on was sent, or is being sent, and its effect is unknown
 }
 
-func (h *held) add(c claim) *term {
-	t := &term{claim: c, lost: make(chan struct{}), passed: make(chan struct{}), over: make(chan struct{})}
+// add records a lock. It has ended already if the lock around it is being passed on.
+func (h *held) add(c claim, within int64) *term {
+	t := &term{claim: c, within: within, lost: make(chan struct{}), passed: make(chan struct{}), over: make(chan struct{})}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.terms == nil {
 		h.terms = make(map[int64]*term)
 	}
 	h.terms[c.token] = t
+	if around := h.terms[within]; around != nil && around.releasing.Load() {
+		t.lose()
+	}
 	return t
 }
 
@@ -44,6 +49,17 @@ func (h *held) of(token int64) *term {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.terms[token]
+}
+
+// endWithin ends the locks within a lock.
+func (h *held) endWithin(token int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range h.terms {
+		if t.within == token {
+			t.lose()
+		}
+	}
 }
 
 // remove forgets a lock that has ended.
@@ -75,7 +91,7 @@ func (t *term) lostWith(local <-chan struct{}) <-chan struct{} {
 	return t.lost
 }
 
-// pass releases a lock on the server, which passes it on to the client that asked. An answer may be lost, so pass
+// pass releases a lock on the server, which passes it on to the client that asked. The locks within it end first. An answer may be lost, so pass
 // repeats until an answer comes or the question is no longer open. Then this page keeps the lock, unless a release may have reached
 // the server: the server may have passed the lock on, or may do so later.
 func (l *client) pass(ctx, open context.Context, ended <-chan struct{}, t *term) {
@@ -85,6 +101,7 @@ func (l *client) pass(ctx, open context.Context, ended <-chan struct{}, t *term)
 			t.releasing.Store(before)
 			break
 		}
+		l.held.endWithin(t.claim.token)
 		reply, err := l.send(ctx, Request{Method: "DELETE", Path: t.claim.path, Token: t.claim.token})
 		if !passing(reply, err) && !notAllowed(reply) {
 			t.passing.Do(func() { close(t.passed) })

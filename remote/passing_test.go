@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/lock"
 	"github.com/holdfast-dev/holdfast/remote"
 )
 
@@ -104,4 +105,43 @@ func TestHolderStaysReadOnlyIfTheAskerGivesUpDuringTheRelease(t *testing.T) {
 		n.delay, n.answer = nil, nil
 		n.mu.Unlock()
 	})
+}
+
+// A page passes its document on to a page on another machine, and its release or the answer is late. The lease nested in that of the document
+// has ended before the other page edits, and none begins meanwhile.
+func TestNestedLeaseEndsBeforeItsDocumentIsPassedOn(t *testing.T) {
+	late := func(r remote.Request) error {
+		if r.Method == http.MethodDelete && r.Token != 0 {
+			time.Sleep(5 * time.Second)
+		}
+		return nil
+	}
+	for name, fault := range map[string]func(*internet){
+		"the release is late": func(n *internet) { n.delay = func(r remote.Request) bool { return late(r) != nil } },
+		"the answer is late":  func(n *internet) { n.answer = late },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newInternet()
+				var locks *lock.Manager
+				a, b := n.home("A").tab(t, "a", func(c *autosave.Config) { locks = c.Locks.(*lock.Manager) }), n.home("B").tab(t, "b")
+				sleep(time.Second)
+				n.mu.Lock()
+				fault(n)
+				n.mu.Unlock()
+				require.False(t, a.State().ReadOnly)
+				outer := locks.Leases()[0]
+				nested, err := locks.Acquire(lock.Within(t.Context(), outer), lock.AcquireOptions{Path: []string{"x"}})
+				require.NoError(t, err)
+				go func() { _ = b.RequestEdit(context.Background(), autosave.EditOptions{}) }()
+				sleep(time.Second)
+				require.NoError(t, outer.Context().Err(), "its page does not know yet whether the lock was passed on")
+				require.ErrorIs(t, nested.Err(), lock.ErrLost)
+				_, err = locks.Acquire(lock.Within(t.Context(), outer), lock.AcquireOptions{Path: []string{"x"}})
+				require.Error(t, err)
+				sleep(time.Minute)
+				require.False(t, b.State().ReadOnly)
+			})
+		})
+	}
 }

@@ -10,7 +10,7 @@ import (
 // Lock implements [lock.RemoteLocker]: a place of the project is below its document on the server. Each lease on places
 // is a lease of the server with an id of its own.
 func (d *Document) Lock(ctx context.Context, p *lock.Place, local lock.Grant, ifAvailable bool) (lock.RemoteGrant, error) {
-	t := target{ifAvailable: ifAvailable, nested: p.Nested, steal: p.Steal, request: func(wait time.Duration, a acquisition) Request {
+	t := target{ifAvailable: ifAvailable, nested: p.Within != 0, steal: p.Steal, request: func(wait time.Duration, a acquisition) Request {
 		fields := d.fields()
 		fields["paths"], fields["mode"], fields["slots"] = d.paths(p), string(p.Mode), max(1, p.Slots)
 		fields["wait_ms"], fields["ticket"], fields["replace"] = wait.Milliseconds(), a.ticket, append([]int64{}, a.replace...)
@@ -31,7 +31,7 @@ func (d *Document) Lock(ctx context.Context, p *lock.Place, local lock.Grant, if
 		return nil, err
 	}
 	c := reply.claim("/api/locks/" + reply.Lease)
-	return &place{d.client, local, c, reply.Slot, d.held.add(c)}, nil
+	return &place{d.client, local, c, reply.Slot, d.held.add(c, p.Within)}, nil
 }
 
 // paths returns the paths of a place on the server.
