@@ -181,7 +181,7 @@ simulate: ## simulate tabs, browsers and servers in virtual time, each run from 
 	go run ./tests/simulation/overlay .cache/simulation
 	go test -count=1 -timeout 0 -v $(SIMULATED) -run 'TestSimulation$$|TestSimulatedRooms' ./tests/simulation -for $(or $(FOR),10m) $(if $(SEED),-seed $(SEED) -runs 1 -verbose)
 
-find-defects: ## check that make simulate finds each of fourteen planted defects; FOR= is the time limit for each
+find-defects: ## check that make simulate finds each of sixteen planted defects; FOR= is the time limit for each
 	go test -count=1 -timeout 0 -v -run TestFindsDefects ./tests/simulation -find $(or $(FOR),10m)
 
 campaign: build ## end pages, browsers and servers in every way while simulated people type, and look for lost words; FOR=, SEED=, ENDINGS= and GENERATIONS= change the defaults, BEFORE= names the folder of an older build, ONLY= the actions

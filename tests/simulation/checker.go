@@ -22,6 +22,7 @@ type checker struct {
 	held    map[*origin]string // the holders at the last look at the waiters
 	moved   map[*origin]bool
 
+	mixed      bool     // some tabs do not use the service
 	service    *service // nil without one
 	heldThere  string   // on the server
 	movedThere bool
@@ -49,53 +50,18 @@ func newChecker(w *world) *checker {
 		held: make(map[*origin]string), abandoned: make(map[int64]time.Time), moved: make(map[*origin]bool)}
 }
 
-// name is a name that a lease holds, with its mode.
-type name struct {
-	name      string
-	exclusive bool
-}
-
-// names returns the names of a lease on the places of o: the place in its mode, and every place above it shared.
-func names(o lock.AcquireOptions, slot int) (all []name) {
-	paths := o.Paths
-	if paths == nil {
-		paths = [][]string{o.Path}
-	}
-	for _, path := range paths {
-		for i := range path {
-			all = append(all, name{"/" + strings.Join(path[:i], "/"), false})
-		}
-		at := "/" + strings.Join(path, "/")
-		all = append(all, name{at, o.Mode != lock.Shared && o.Slots < 2})
-		if o.Slots > 1 {
-			all = append(all, name{at + "//slot " + strconv.Itoa(slot), true})
-		}
-	}
-	return all
-}
-
-func conflict(a, b []name) bool {
-	for _, x := range a {
-		for _, y := range b {
-			if x.name == y.name && (x.exclusive || y.exclusive) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // belief is a lease that a program believes to hold.
 type belief struct {
 	tab      *tab
-	domain   string // leases exclude each other within a domain
+	domain   string // of the tokens: the server, or an origin without it
 	lease    lock.Lease
 	names    []name
 	since    time.Time
 	sleeps   int  // of the tab, at the time of the grant
 	steal    bool // it was stolen
 	remote   bool
-	recorded bool // its token comes from a record or a server, not from the clock
+	recorded bool    // its token comes from a record or a server, not from the clock
+	within   *belief // the lease around it, or nil
 	released bool
 	passed   bool        // its editor has told the server that the lease is over, because it passes the lock on
 	edits    func() bool // whether its editor lets the user type; nil for another program
@@ -116,73 +82,6 @@ func (b *belief) String() string {
 		}
 	}
 	return b.tab.name + " with token " + strconv.FormatInt(b.lease.Token, 10) + " of " + strings.Join(held, ", ")
-}
-
-// notice is the maximum time until a running program notices that its lock was stolen.
-const notice = 500 * time.Millisecond
-
-// granted records a lease that a program has just received.
-func (c *checker) granted(b *belief) {
-	b.since = time.Now()
-	_, b.sleeps = b.tab.slept()
-	c.w.count("grants")
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, other := range c.beliefs {
-		if other.domain != b.domain || !other.live() || !conflict(other.names, b.names) {
-			continue
-		}
-		if c.mayNotKnow(other, b) {
-			time.AfterFunc(notice, func() { c.both(other, b) })
-			continue
-		}
-		c.w.found("exclusion", "%s was granted while %s holds", b, other)
-	}
-	c.rising(b)
-	c.beliefs = append(c.beliefs, b)
-}
-
-// mayNotKnow reports whether a holder may still believe in its lease for a moment: the lease was stolen, or the tab
-// has just resumed.
-func (c *checker) mayNotKnow(holder, successor *belief) bool {
-	return holder.tab.at == successor.tab.at && holder.tab.at.stolenSince(time.Now().Add(-notice)) || !holder.tab.runs(notice)
-}
-
-// both checks, a while after the second grant, whether two programs believe in leases that exclude each other.
-func (c *checker) both(a, b *belief) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if a.live() && b.live() && a.tab.runs(notice) && b.tab.runs(notice) {
-		c.w.found("exclusion", "%s and %s both hold", a, b)
-	}
-}
-
-// alone checks, when a user types in an editor, that no other program believes in a lease that excludes the editor's.
-func (c *checker) alone(b *belief) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, other := range c.beliefs {
-		if other != b && b.live() && other.domain == b.domain && other.live() && conflict(other.names, b.names) &&
-			!c.mayNotKnow(other, b) && !c.mayNotKnow(b, other) {
-			c.w.found("exclusion", "%s types while %s holds", b, other)
-		}
-	}
-}
-
-// woken checks, a while after a tab resumed, whether it still believes in a lease that another program has.
-func (c *checker) woken(t *tab) {
-	time.AfterFunc(notice, func() {
-		c.mu.Lock()
-		all := append([]*belief(nil), c.beliefs...)
-		c.mu.Unlock()
-		for _, a := range all {
-			for _, b := range all {
-				if a.tab == t && b.tab != t && a.domain == b.domain && conflict(a.names, b.names) {
-					c.both(a, b)
-				}
-			}
-		}
-	})
 }
 
 // rising checks that the token is higher than the tokens of all earlier leases that the lease excludes.
@@ -243,6 +142,16 @@ func (c *checker) passed(t *tab, token int64) {
 	}
 }
 
+// enclosingEnded reports whether a lease around this one has ended, or its editor gives it up.
+func (b *belief) enclosingEnded() bool {
+	for o := b.within; o != nil; o = o.within {
+		if o.lease.Context().Err() != nil || o.edits != nil && !o.edits() {
+			return true
+		}
+	}
+	return false
+}
+
 // ended records that a lease ended without a release. There must be a reason.
 func (c *checker) ended(b *belief) {
 	err, passed := b.lease.Err(), c.releases(b)
@@ -252,7 +161,7 @@ func (c *checker) ended(b *belief) {
 		window = recent
 	}
 	switch at := b.tab.at; {
-	case passed, b.tab.gone(), sleeps > b.sleeps, at.disturbedSince(window, b.remote):
+	case passed, b.tab.gone(), sleeps > b.sleeps, b.enclosingEnded(), at.disturbedSince(window, b.remote):
 	case errors.Is(err, lock.ErrLost) && at.stolenSince(b.since.Add(-notice)):
 	default:
 		c.w.found("lost", "%s lost its lease for no reason: %v", b, err)

@@ -57,7 +57,7 @@ func (e *editor) config(store autosave.Store) autosave.Config {
 	c := autosave.Config{Store: store, Locks: e.m, Clock: e.tab, Channel: e.channel,
 		Drafts: &drafts{e.tab, e.pageDrafts}, Listener: e.hear,
 		Limits: e.run.plan.history, Debounce: e.run.plan.debounce, Idle: 4 * e.run.plan.debounce,
-		Lock: lock.AcquireOptions{TTL: e.run.plan.ttl, HeartbeatInterval: e.run.plan.ttl / 3},
+		Lock: lock.AcquireOptions{Path: e.run.plan.path, TTL: e.run.plan.ttl, HeartbeatInterval: e.run.plan.ttl / 3},
 		Snapshot: func(context.Context) (autosave.Content, error) {
 			if err := e.tab.step(); err != nil {
 				return nil, err
@@ -148,10 +148,15 @@ func (e *editor) begin(event autosave.Event) {
 		return
 	}
 	e.run.words.begins(e.tab, e.domain, e.text, lease.Token, event.Loaded)
-	b := &belief{tab: e.tab, domain: e.domain, lease: lease, names: names(lock.AcquireOptions{Mode: lock.Exclusive}, 0), remote: e.remote, recorded: true, edits: e.edits}
+	locked := names(lock.AcquireOptions{Mode: lock.Exclusive, Path: e.run.plan.path}, 0)
+	b := &belief{tab: e.tab, domain: e.domain, lease: lease, names: locked, remote: e.remote, recorded: e.remote || e.run.plan.path == nil, edits: e.edits}
 	e.belief = b
 	e.tab.w.note(e.tab.name, "edits, with token %d, from %q", lease.Token, clipped(e.text))
 	e.run.checker.granted(b)
+	if e.run.plan.nests > 0 {
+		page := program{run: e.run, tab: e.tab, m: e.m, domain: e.domain, remote: e.remote}
+		e.run.side.Go(page.inside(b, 0).work)
+	}
 	e.run.side.Go(func() {
 		select {
 		case <-lease.Done():

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/autosave"
+	"github.com/holdfast-dev/holdfast/internal/document"
 	"github.com/holdfast-dev/holdfast/lock"
 )
 
@@ -16,7 +17,11 @@ type plan struct {
 	origins, tabs int           // origins of each browser, and tabs of each origin
 	instances     int           // of the server
 	programs      int           // in each tab
-	editors       bool          // each tab has an editor instead of programs
+	mixed         bool          // some tabs lock on this machine only, beside those that also lock on a server
+	editors       bool          // each tab that may use the server, if there is one, has an editor instead of programs
+	path          []string      // of the document that editors edit, below the project
+	beside        bool          // some tabs with an editor also have programs
+	nests         float64       // the share of a program's leases in which it acquires others
 	ttl           time.Duration // of editors
 	chooses       bool          // editors restore and pin former texts, and decide about drafts
 	merges        float64       // the share of editors that merge texts
@@ -97,7 +102,34 @@ func newPlan(d *dice) plan {
 	if p.faults[faultSleep] {
 		p.faults[faultClock] = false // both clocks wrong at once: nothing is guaranteed
 	}
+	p.combine(d)
 	return p
+}
+
+// combine draws which leases of different kinds meet: nested ones, those of editors and programs, and those with and without a server.
+func (p *plan) combine(d *dice) {
+	p.mixed = p.remote && d.chance(0.2)
+	if !p.editors {
+		if d.chance(0.3) {
+			p.wholeOnly, p.nests = false, 0.5
+		}
+		return
+	}
+	if d.chance(0.3) {
+		p.path = []string{"doc"}
+		p.faults[faultClock] = p.faults[faultClock] && p.remote // without a server, the tokens of a place come from the clock
+	}
+	p.beside, p.nests = d.chance(0.3), pick(d, 0, 0, 0.5)
+	p.wholeOnly = !p.beside && p.nests == 0
+}
+
+// documentID is the id of the document that editors edit on the server.
+func (p *plan) documentID() string {
+	id := "project"
+	for _, component := range p.path {
+		id += document.Part + component
+	}
+	return id
 }
 
 // edit draws how editors work.
@@ -214,6 +246,8 @@ func (p *plan) place(d *dice, o *lock.AcquireOptions) {
 		return
 	}
 	switch n := d.n(10); {
+	case p.editors && n < 7:
+		o.Path = pick(d, nil, []string{"doc"}, []string{"doc", "x"}, []string{"other"})
 	case n < 4:
 	case n < 6:
 		o.Path = pick(d, []string{"u"}, []string{"u", "a"}, []string{"u", "a", "r"}, []string{"v"})

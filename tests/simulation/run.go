@@ -70,7 +70,7 @@ func (r *run) build() {
 	}
 	if r.plan.remote {
 		r.service = newService(r.w, r.plan.instances, urls)
-		r.checker.service = r.service
+		r.checker.service, r.checker.mixed = r.service, r.plan.mixed
 	}
 	for i := range r.plan.browsers {
 		name := fmt.Sprintf("browser%d", i)
@@ -97,7 +97,7 @@ func (r *run) open(at *origin) {
 	file := t.dice.chance(0.3)
 	backend, domain := at.backend(t, file), at.name
 	var document *remote.Document
-	if r.plan.remote {
+	if r.plan.remote && !(r.plan.mixed && t.dice.chance(0.4)) {
 		domain = "server"
 		document = remote.NewDocument(remote.Config{Server: &wire{r, t, at.browser}, URL: serverURL, Document: "project", Name: t.name, Browser: strings.ReplaceAll(at.name, ".", "-"), Local: backend})
 		backend = document.Backend()
@@ -112,12 +112,14 @@ func (r *run) open(at *origin) {
 	r.mu.Lock()
 	r.managers[t] = m
 	r.mu.Unlock()
-	if r.plan.editors {
+	if r.plan.editors && r.plan.remote == (document != nil) {
 		r.edit(t, m, document, domain)
-		return
+		if !r.plan.beside || t.dice.chance(0.4) {
+			return
+		}
 	}
 	for i := range r.plan.programs {
-		p := &program{run: r, tab: t, dice: r.w.dice(fmt.Sprintf("%s.%d", t.name, i)), m: m, domain: domain, remote: r.plan.remote}
+		p := &program{run: r, tab: t, dice: r.w.dice(fmt.Sprintf("%s.%d", t.name, i)), m: m, domain: domain, remote: document != nil}
 		r.programs.Go(p.work)
 	}
 }
@@ -127,7 +129,8 @@ func (r *run) edit(t *tab, m *lock.Manager, document *remote.Document, domain st
 	var store autosave.Store = autosave.NewLayout(files(t), autosavetest.SHA256)
 	var edits autosave.Channel = &channel[autosave.Message]{t.at.editMessages, t}
 	if document != nil {
-		store, edits = remote.NewContents(document, store, autosavetest.SHA256), remote.NewChannel(document, edits)
+		store, _ = remote.NewContents(document, store, autosavetest.SHA256).At(r.plan.path)
+		edits, _ = remote.NewChannel(document, edits).At(r.plan.path)
 	}
 	e := &editor{run: r, tab: t, dice: r.w.dice(t.name + ".editor"), m: m, remote: document != nil, domain: domain, channel: edits, pageDrafts: t.at.shelf.PageDrafts(nil)}
 	t.end = e.pageDrafts.End

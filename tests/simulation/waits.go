@@ -73,7 +73,8 @@ func (c *checker) lookAtWaiters() {
 
 // justified reports whether a wait is justified: a running program holds the lock or held it a moment ago, the lock
 // has moved on, a holder without a record is frozen, which is not taken over from, or faults keep everybody out. Nothing
-// that happens on the server or on other machines justifies a wait behind a frozen tab of the same origin.
+// that happens on the server or on other machines justifies a wait behind a frozen tab of the same origin. A waiter without a server may wait
+// behind a tab that waits for the server.
 func (c *checker) justified(x *waiter) bool {
 	recently := time.Now().Add(-watchEvery)
 	at := x.tab.at
@@ -82,11 +83,11 @@ func (c *checker) justified(x *waiter) bool {
 		return true
 	case at.heldByFrozen():
 		return false
-	case x.remote && (at.disturbedSince(recently, true) || at.unreachedSince(recently) || c.movedThere):
+	case (x.remote || c.mixed) && (at.disturbedSince(recently, true) || at.unreachedSince(recently) || c.movedThere):
 		return true
 	}
 	return slices.ContainsFunc(c.beliefs, func(b *belief) bool {
-		return b.domain == x.domain && conflict(b.names, x.names) && (b.live() || b.since.After(recently))
+		return (b.domain == x.domain || c.mixed) && conflict(b.names, x.names) && (b.live() || b.since.After(recently))
 	})
 }
 

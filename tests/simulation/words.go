@@ -173,7 +173,7 @@ func (r *run) lookAtTexts() {
 		}
 	}
 	if r.plan.remote {
-		x := r.origins[0].browser.send(r.origins[0].url, remote.Request{Method: "GET", Path: "/api/documents/project/content"})
+		x := r.origins[0].browser.send(r.origins[0].url, remote.Request{Method: "GET", Path: "/api/documents/" + r.plan.documentID() + "/content"})
 		content := string((<-x.reply).reply.Body)
 		close(x.given)
 		r.words.settled("server", content)
