@@ -209,9 +209,18 @@ func testReadAtOnce(t *testing.T, root, open string, journals func() safejs.Valu
 	}
 }
 
-// A draft is read while an entry of localStorage is merged into it in the same worker, and while the merge has its file open, however long that
+// A draft is read while an entry of localStorage is merged into it in the same worker, or while its page opens it again there, however long that
 // takes.
-func TestDraftIsReadDuringAMerge(t *testing.T) {
+func TestDraftIsReadWhileItIsOpened(t *testing.T) {
+	for name, args := range map[string][]any{
+		"merge": {map[string]any{"draft": "one", "number": 1, "base": "", "at": 1, "ownerId": "owner", "binary": false, "differences": []any{}}},
+		"write": {described(autosave.Draft{ID: "one", Number: 1, At: time.Now()}), "typed"},
+	} {
+		t.Run(name, func(t *testing.T) { testReadDuring(t, name, args) })
+	}
+}
+
+func testReadDuring(t *testing.T, method string, args []any) {
 	inEachPlace(t, func(t *testing.T, newRoot func() string) {
 		root, page, journals := newRoot(), &draftPage{number: 1}, made("journal.js", "new module.Journals()")
 		page.Drafts = newPlace(root).Drafts(nil, journals, page)
@@ -227,16 +236,17 @@ func TestDraftIsReadDuringAMerge(t *testing.T) {
 			argument.resolve()
 			return { get result() { return asked.result }, set onsuccess(done) { asked.onsuccess = () => setTimeout(done, 500) } }
 		}`, opens)
-		entry := map[string]any{"draft": "one", "number": 1, "base": "", "at": 1, "ownerId": "owner", "binary": false, "differences": []any{}}
-		merged := make(chan string, 1)
+		first := map[string]any{"merge": page.Folder(), "write": page.number}[method]
+		ended := make(chan error, 1)
 		go func() {
-			merged <- must(must(call(context.Background(), journals, "merge", page.Folder(), entry)).String())
+			_, err := call(context.Background(), journals, method, append([]any{first}, args...)...)
+			ended <- err
 		}()
 		must(jsbridge.Await(t.Context(), must(opens.Get("promise"))))
 		text, err := page.Drafts.Read(t.Context(), "one")
 		require.NoError(t, err)
 		require.Equal(t, "typed", string(text))
-		require.Equal(t, "done", <-merged)
+		require.NoError(t, <-ended)
 	})
 }
 

@@ -22,7 +22,7 @@ import { bounded } from "./savewriter.js";
 /** @typedef {string | Uint8Array} Content text is stored as UTF-8 */
 /** @typedef {{ draft: string, number: number, base: string, at: number, cause?: string }} Entry a snapshot of a page */
 /** @typedef {{ folder: string, ownerId: string, ownerName: string }} Bound */
-/** @typedef {{ bound: Promise<Bound>, bind: (to: Bound) => void, turn: Promise<unknown>, draft: string, seen: number, sealed?: { draft: string, number: number, base: string }, saved?: { draft: string, number: number, last: number, base: string | undefined }, changed?: string | undefined, file?: DraftFile | undefined, dir?: Drafts, timer?: ReturnType<typeof setTimeout> }} Page */
+/** @typedef {{ bound: Promise<Bound>, bind: (to: Bound) => void, turn: Promise<unknown>, draft: string, seen: number, sealed?: { draft: string, number: number, base: string }, saved?: { draft: string, number: number, last: number, base: string | undefined }, changed?: string | undefined, file?: DraftFile | undefined, opening?: Promise<unknown> | undefined, dir?: Drafts, timer?: ReturnType<typeof setTimeout> }} Page */
 /** @typedef {Header & { id: string }} Found */
 /** @typedef {"done" | "busy" | "unreadable" | "failed"} Merged */
 
@@ -313,7 +313,10 @@ export class Journals {
   async #open(folder) {
     /** @type {Map<string, DraftFile>} */
     const open = new Map();
-    for (const { bound, draft, file } of this.#pages.values()) if (file && (await bound).folder === folder) open.set(draft, file);
+    for (const page of this.#pages.values()) {
+      await page.opening; // the file would be neither open here nor readable
+      if (page.file && (await page.bound).folder === folder) open.set(page.draft, page.file);
+    }
     return open;
   }
 
@@ -322,6 +325,13 @@ export class Journals {
     if (page.file && page.draft === draft && performance.now() - page.seen > seenMs) await this.#look(page);
     if (page.file && page.draft === draft) return page.file;
     await this.#close(page);
+    const opening = this.#opened(page, draft);
+    page.opening = opening.catch(() => undefined);
+    return opening;
+  }
+
+  /** @param {Page} page @param {string} draft */
+  async #opened(page, draft) {
     const dir = page.dir = await drafts((await page.bound).folder);
     const file = await opened(dir, draft, true);
     if (!file) throw new DOMException("the file of the draft is open elsewhere", "NoModificationAllowedError");
