@@ -126,8 +126,8 @@ func (m *Manager) SubscribeAll(listener func([]Event)) (unsubscribe func()) {
 // FlushEvents returns when every listener has handled all events so far, or with the cause when ctx ends.
 func (m *Manager) FlushEvents(ctx context.Context) error { return m.events.flush(ctx) }
 
-// AcquireResources acquires one lease on several resources of an account. A caller that acquires everything it needs in
-// one such call is never part of a deadlock, whatever the order of the ids.
+// AcquireResources acquires one lease on several resources of an account. Callers that acquire everything they need in
+// one such call never form a deadlock, whatever the order of the ids.
 func (m *Manager) AcquireResources(ctx context.Context, account AccountPath, ids []string, opts AcquireOptions) (Lease, error) {
 	opts.Path, opts.Paths = nil, account.Resources(ids...)
 	return m.Acquire(ctx, opts)

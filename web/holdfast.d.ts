@@ -63,8 +63,8 @@ export interface AcquireOptions {
    *  empty. All components, encoded as in a URL and with their slashes, have at most 1,024 bytes. An exclusive lock of
    *  a place excludes all other owners from everything below it. */
   path?: string[];
-  /** Several places at once: all are granted, or none. They are always acquired in one global order. A caller that acquires
-   *  everything it needs in one such call is never part of a deadlock. */
+  /** Several places at once: all are granted, or none. They are always acquired in one global order. Callers that
+   *  acquire everything they need in one such call never form a deadlock. */
   paths?: string[][];
   /** The target's mode; every ancestor is locked shared. Default "exclusive". */
   mode?: LockMode;
