@@ -47,6 +47,19 @@ func TestSlotsCountForTheLimits(t *testing.T) {
 	require.ErrorIs(t, err, ErrTooMany)
 }
 
+// Browsers with one secret share the limit of their holder, and ReleaseAll ends the leases of all of them.
+func TestBrowsersOfOneHolderShareItsLimits(t *testing.T) {
+	table := bounded(t, Config{MaxHeld: 1})
+	request := Request{Paths: []Path{{"a"}}, Holder: Holder{ID: "ann"}, Browser: "one", TTL: time.Hour}
+	seen(t, table, request)
+	request.Paths, request.Browser = []Path{{"b"}}, "two"
+	_, err := table.Acquire(t.Context(), request)
+	require.ErrorIs(t, err, ErrTooMany)
+	require.NoError(t, table.ReleaseAll(t.Context(), []string{"ann"}))
+	require.NoError(t, table.catchUp(t.Context()))
+	seen(t, table, request)
+}
+
 // A page of a user at the limit is loaded again. It gets the lock that the former page has left, at any of the paths and under any of the
 // ids of its browser.
 func TestAUserAtTheLimitReplacesALease(t *testing.T) {

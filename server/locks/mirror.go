@@ -29,7 +29,7 @@ type mirror struct {
 	tickets   map[string]*ticket     // by the lease's own name
 	users     map[string]int         // the number of leases of each user
 	kept      map[string]int         // the number of remembered tickets of each holder: places in the queue and ended acquisitions
-	touched   []string               // the holders that got a new edge in the present revision
+	touched   []string               // the owners in the graph that got a new edge in the present revision
 	due       dueQueue               // of held
 	notifiers notifiers
 	earlier   notifier // notified when the earliest deadline may have changed
@@ -166,8 +166,8 @@ func (m *mirror) apply(changes []kv.Change, now time.Time) {
 // the owners order them.
 func (m *mirror) check() {
 	slices.Sort(m.touched)
-	for _, holder := range slices.Compact(m.touched) {
-		effects := m.graph.Check(holder)
+	for _, owner := range slices.Compact(m.touched) {
+		effects := m.graph.Check(owner)
 		for _, t := range append(effects.Doomed, effects.Look...) {
 			m.notifiers.notify(ticketEvent(t.ID))
 		}
@@ -211,7 +211,7 @@ func (m *mirror) set(e kv.Entry, now time.Time, live bool) {
 		m.visits.see(read, e)
 		m.tickets[read.Lease] = &read
 		m.graph.Join(&waitgraph.Ticket{Want: read.want(), Place: read.Place})
-		m.touched = append(m.touched, read.Holder)
+		m.touched = append(m.touched, read.owner())
 		m.notifiers.notify(ticketEvent(read.Lease))
 	case !live || e.Created == e.Modified:
 		m.keep(e.Key, 1)
@@ -267,7 +267,7 @@ func (m *mirror) connect(h *held) {
 	w := h.want()
 	m.graph.Hold(&waitgraph.Claim{Want: w, Slot: h.Slot})
 	if m.graph.Wanted(w) {
-		m.touched = append(m.touched, h.Holder)
+		m.touched = append(m.touched, h.owner())
 	}
 }
 
@@ -392,7 +392,7 @@ func (m *mirror) inTheWay(c claim) (list []storedLease, waited bool) {
 
 // want converts a claim for the graph.
 func (c claim) want() waitgraph.Want {
-	w := waitgraph.Want{ID: c.Lease, Owner: c.Holder, Shared: c.Mode == Shared, Slots: c.Slots}
+	w := waitgraph.Want{ID: c.Lease, Owner: c.owner(), Group: c.Holder, Shared: c.Mode == Shared, Slots: c.Slots}
 	for _, p := range c.Paths {
 		w.Paths = append(w.Paths, p)
 	}

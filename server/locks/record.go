@@ -48,6 +48,9 @@ type claim struct {
 	Note    string `json:"note,omitempty"`
 }
 
+// owner is the claim's owner in the graph. Browsers with one secret wait for each other there.
+func (c claim) owner() string { return c.Holder + "/" + c.Browser }
+
 func newClaim(r Request, at time.Time) claim {
 	return claim{
 		Holder: r.Holder.ID, Name: r.Holder.Name, Mode: r.Mode, Slots: r.Slots, Paths: r.Paths,

@@ -29,6 +29,7 @@ import (
 type Want struct {
 	ID    string // of the lease, even while it is only requested
 	Owner string
+	Group string // owners of one group are counted together; cycles do not depend on it
 	Paths [][]string
 	// Shared wants admit other shared wants. Slots is how many owners an exclusive want admits; 0 and 1 mean one.
 	Shared bool
@@ -57,6 +58,7 @@ type Graph struct {
 	held    map[string]*Claim
 	waiting map[string]*Ticket
 	owners  map[string]*owner
+	groups  map[string]*owner
 	steps   int // leases and tickets that the searches for cycles have looked at, which is their cost
 }
 
@@ -69,22 +71,22 @@ type owner struct {
 func New() *Graph {
 	return &Graph{
 		claims: &claimNode{}, lines: &lineNode{},
-		held: map[string]*Claim{}, waiting: map[string]*Ticket{}, owners: map[string]*owner{},
+		held: map[string]*Claim{}, waiting: map[string]*Ticket{}, owners: map[string]*owner{}, groups: map[string]*owner{},
 	}
 }
 
-func (g *Graph) owner(name string) *owner {
-	o := g.owners[name]
+func of(owners map[string]*owner, name string) *owner {
+	o := owners[name]
 	if o == nil {
 		o = &owner{map[*Claim]struct{}{}, map[*Ticket]struct{}{}}
-		g.owners[name] = o
+		owners[name] = o
 	}
 	return o
 }
 
-func (g *Graph) tidy(name string) {
-	if o := g.owners[name]; o != nil && len(o.held)+len(o.waiting) == 0 {
-		delete(g.owners, name)
+func tidy(owners map[string]*owner, name string) {
+	if o := owners[name]; o != nil && len(o.held)+len(o.waiting) == 0 {
+		delete(owners, name)
 	}
 }
 
@@ -92,7 +94,8 @@ func (g *Graph) tidy(name string) {
 func (g *Graph) Hold(c *Claim) {
 	g.Release(c.ID)
 	g.held[c.ID] = c
-	g.owner(c.Owner).held[c] = struct{}{}
+	of(g.owners, c.Owner).held[c] = struct{}{}
+	of(g.groups, c.Group).held[c] = struct{}{}
 	for _, p := range c.Paths {
 		g.claims.reach(p).add(c)
 	}
@@ -106,7 +109,9 @@ func (g *Graph) Release(id string) {
 	}
 	delete(g.held, id)
 	delete(g.owners[c.Owner].held, c)
-	g.tidy(c.Owner)
+	delete(g.groups[c.Group].held, c)
+	tidy(g.owners, c.Owner)
+	tidy(g.groups, c.Group)
 	for _, p := range c.Paths {
 		g.claims.remove(p, c)
 	}
@@ -116,7 +121,8 @@ func (g *Graph) Release(id string) {
 func (g *Graph) Join(t *Ticket) {
 	g.Leave(t.ID)
 	g.waiting[t.ID] = t
-	g.owner(t.Owner).waiting[t] = struct{}{}
+	of(g.owners, t.Owner).waiting[t] = struct{}{}
+	of(g.groups, t.Group).waiting[t] = struct{}{}
 	for _, p := range t.Paths {
 		g.lines.add(p, t)
 	}
@@ -130,7 +136,9 @@ func (g *Graph) Leave(id string) {
 	}
 	delete(g.waiting, id)
 	delete(g.owners[t.Owner].waiting, t)
-	g.tidy(t.Owner)
+	delete(g.groups[t.Group].waiting, t)
+	tidy(g.owners, t.Owner)
+	tidy(g.groups, t.Group)
 	for _, p := range t.Paths {
 		g.lines.remove(p, t)
 	}
@@ -145,17 +153,17 @@ func (g *Graph) Holds(name string) bool {
 	return o != nil && len(o.held) > 0
 }
 
-// Count returns the numbers of an owner's leases and tickets.
-func (g *Graph) Count(name string) (held, waiting int) {
-	if o := g.owners[name]; o != nil {
+// Count returns the numbers of a group's leases and tickets.
+func (g *Graph) Count(group string) (held, waiting int) {
+	if o := g.groups[group]; o != nil {
 		return len(o.held), len(o.waiting)
 	}
 	return 0, 0
 }
 
-// Held returns the IDs of an owner's leases.
-func (g *Graph) Held(name string) (ids []string) {
-	if o := g.owners[name]; o != nil {
+// Held returns the IDs of a group's leases.
+func (g *Graph) Held(group string) (ids []string) {
+	if o := g.groups[group]; o != nil {
 		for c := range o.held {
 			ids = append(ids, c.ID)
 		}
@@ -163,9 +171,9 @@ func (g *Graph) Held(name string) (ids []string) {
 	return ids
 }
 
-// AnyTicket reports whether f returns true for the ID of one of an owner's tickets.
-func (g *Graph) AnyTicket(name string, f func(id string) bool) bool {
-	if o := g.owners[name]; o != nil {
+// AnyTicket reports whether f returns true for the ID of one of a group's tickets.
+func (g *Graph) AnyTicket(group string, f func(id string) bool) bool {
+	if o := g.groups[group]; o != nil {
 		for t := range o.waiting {
 			if f(t.ID) {
 				return true
