@@ -25,7 +25,7 @@ func TestAParticipantWithoutPermissionGetsNoMoreStates(t *testing.T) {
 
 // The sign-in of a participant ends in a room in which nothing happens. Its socket ends soon.
 func TestAQuietParticipantWithoutPermissionLeaves(t *testing.T) {
-	a := start(t, Config{Store: kvtest.Open(t), Ping: 20 * time.Millisecond})
+	a := start(t, Config{Store: kvtest.Open(t), Ping: time.Second}) // a busy client answers within two seconds
 	ann := connect(t, a)
 	id := ann.create("Ann")
 	ben, withdraw := enterRevocably(t, a, id)
