@@ -39,6 +39,7 @@ type reconciler struct {
 	waiting  []Draft    // the newest first
 	conflict []Conflict // of the waiting drafts, if both sides could be read
 	trouble  error      // why a draft waits although it need not
+	late     bool       // a removal took too long
 }
 
 // content is the text of the newest generation that can be read.
@@ -104,7 +105,7 @@ func (r *reconciler) adoptOne(ctx context.Context, listed []Draft) ([]Draft, err
 			continue // there is no other side
 		}
 		if sides.Base != nil && bytes.Equal(sides.Base, text) { // its page has undone what it typed
-			r.remove(ctx, d)
+			r.remove(ctx, d, r.Drafts.Remove)
 			return append(listed[:i:i], listed[i+1:]...), nil
 		}
 		if merged := r.merge(ctx, sides); merged != nil {
@@ -125,7 +126,7 @@ func (r *reconciler) uncontained(ctx context.Context, listed []Draft) (texts map
 	texts = make(map[string][]byte)
 	for _, d := range listed {
 		if slices.ContainsFunc(r.all, func(g Generation) bool { return g.contains(d) }) {
-			r.remove(ctx, d)
+			r.remove(ctx, d, r.Drafts.Remove)
 			continue
 		}
 		text, err := r.read(ctx, d)
@@ -142,7 +143,7 @@ func (r *reconciler) uncontained(ctx context.Context, listed []Draft) (texts map
 				return nil, nil, err
 			}
 			if bytes.Equal(r.present.bytes, text) {
-				r.remove(ctx, d)
+				r.remove(ctx, d, r.Drafts.Remove)
 				continue
 			}
 		}
@@ -188,9 +189,9 @@ func (r *reconciler) commit(ctx context.Context, d Draft, lineage string, text [
 	r.saved(g)
 	r.present = content{of: g.ID, bytes: text, whole: true}
 	if lineage == d.ID {
-		r.remove(ctx, d)
+		r.remove(ctx, d, r.Drafts.Remove)
 	} else { // its page may show the text, which must not be merged a second time
-		_ = r.Drafts.Discard(ctx, d.ID, d.Number)
+		r.remove(ctx, d, r.Drafts.Discard)
 	}
 	return true, nil
 }
@@ -213,8 +214,13 @@ func (r *reconciler) afterFailure(ctx context.Context, d Draft, lineage string, 
 	return Generation{}, failed
 }
 
-// remove removes a contained draft. If that fails, the next editor removes it.
-func (r *reconciler) remove(ctx context.Context, d Draft) { _ = r.Drafts.Remove(ctx, d.ID, d.Number) }
+// remove removes a contained draft. If that fails, the next editor removes it. After a removal that took too long, this editor tries no other
+// one: it must edit in time.
+func (r *reconciler) remove(ctx context.Context, d Draft, how func(context.Context, string, int64) error) {
+	if !r.late {
+		r.late = errors.Is(how(ctx, d.ID, d.Number), context.DeadlineExceeded)
+	}
+}
 
 // sides returns the three sides of a draft. The base is the newest generation that is either of the draft's own lineage or the one on which
 // it was typed.
