@@ -189,14 +189,14 @@ export class Journals {
    * Brings the entry of a page that is gone into the file of its draft. Resolves with "done" if the entry is no longer
    * needed, with "busy" if the page lives, and with "unreadable" if the snapshot it builds on is gone. A request that
    * comes while the entry is being merged, in this or another page, waits for that. Resolves with "failed" if the storage
-   * refuses: the entry stays, and the caller still waits for other entries.
+   * refuses: the entry stays, and the caller still waits for other entries. Rejects if another page takes too long, or if the other thread has
+   * ended: then the caller removes no draft, because `remove` does not know of the entry.
    * @param {string} folder @param {Rescue} rescue @param {() => Promise<Merged>} [run] mergeNow, here or in another thread
    * @returns {Promise<Merged>}
    */
   merge(folder, rescue, run = () => this.mergeNow(folder, rescue)) {
     const key = [folder, rescue.draft, rescue.number].join("/");
-    const merging = this.#merging.get(key) ?? alone(folder, rescue.draft, run)
-      .catch(() => /** @type {const} */ ("failed")).finally(() => this.#merging.delete(key));
+    const merging = this.#merging.get(key) ?? alone(folder, rescue.draft, run).finally(() => this.#merging.delete(key));
     this.#merging.set(key, merging);
     return merging;
   }
@@ -205,9 +205,13 @@ export class Journals {
   async mergeNow(folder, rescue) {
     const key = [folder, rescue.draft].join("/");
     this.#unmerged.set(key, rescue.number); // until this has succeeded
-    const merged = await inTurn(folder, rescue.draft, () => this.#merge(folder, rescue));
-    if (merged !== "busy") this.#unmerged.delete(key);
-    return merged;
+    try {
+      const merged = await inTurn(folder, rescue.draft, () => this.#merge(folder, rescue));
+      if (merged !== "busy") this.#unmerged.delete(key);
+      return merged;
+    } catch {
+      return "failed";
+    }
   }
 
   /** @param {string} folder @param {Rescue} rescue @returns {Promise<Merged>} */

@@ -139,3 +139,36 @@ func TestDraftIsFoundBesideAFrozenReader(t *testing.T) {
 		require.Len(t, must(p.List(t.Context())), 1)
 	})
 }
+
+// endedPage is a page whose helper ends before it merges the entry.
+type endedPage struct {
+	draftPage
+	entry map[string]any
+}
+
+// Rescue implements [DraftPage].
+func (p *endedPage) Rescue(ctx context.Context, folder string) error {
+	_, err := call(ctx, p.journals, "merge", folder, p.entry)
+	return err
+}
+
+// The helper of a page ends before it brings the last text of another page into its draft, and the next helper does not know of that text. The
+// draft stays.
+func TestDraftStaysAfterTheEndOfAHelper(t *testing.T) {
+	root := newRoot()
+	p, entry, whole := afterEnd(t, root)
+	files := made("files.js", `new module.Files(() => ({
+		postMessage(ask) {
+			if (ask.args[0] === "mergeNow") return void setTimeout(() => this.onerror(new ErrorEvent("error", { message: "ended" })));
+			module.serve(ask).then((data) => this.onmessage({ data }));
+		},
+		terminate() {},
+	}))`)
+	defer func() { must(files.Call("close")) }()
+	ended := &endedPage{entry: entry}
+	ended.Drafts = newPlace(root).Drafts(nil, must(files.Get("journals")), ended)
+	require.Len(t, must(ended.List(t.Context())), 1)
+	require.Error(t, ended.Remove(t.Context(), "one", 1))
+	p.entry = entry
+	p.holdsAll(t, whole)
+}
