@@ -228,6 +228,7 @@ func TestSilentClientsAreGone(t *testing.T) {
 	reply, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusSwitchingProtocols, reply.StatusCode)
+	require.NoError(t, reply.Body.Close())
 	eventually(t, "it is gone", func() bool { return a.Stats().Sockets == 0 })
 }
 
