@@ -189,8 +189,8 @@ func testReadAtOnce(t *testing.T, root, open string, journals func() safejs.Valu
 	must(call(t.Context(), first, "write", page.number, described(autosave.Draft{ID: "one", Number: 1, At: time.Now()}), "typed"))
 	must(call(t.Context(), first, "release", page.number))
 	replace(t, prototype("IDBObjectStore"), "get", slowGet, 500)
-	replace(t, prototype("FileSystemFileHandle"), "createSyncAccessHandle", open, 200)
-	found := make(chan error, 3)
+	replace(t, prototype("FileSystemFileHandle"), "createSyncAccessHandle", open, 100)
+	found := make(chan error, 2)
 	for range cap(found) {
 		go func() {
 			next := newPlace(root).Drafts(nil, journals(), page)

@@ -14,6 +14,9 @@ const tries = 20, tryMs = 25, triesMs = 2000;
 /** The number of tries for files whose pages most likely live. */
 const looks = 4;
 
+/** How long a turn is waited for, in milliseconds. The page that waits must edit within a few seconds, even beside a frozen one. */
+const turnMs = 1500;
+
 /** Opens a draft to write it: see patiently. @param {Drafts} dir @param {string} draft @param {boolean} create */
 export const opened = (dir, draft, create) => patiently(() => dir.open(draft, create), create, tries);
 
@@ -46,7 +49,7 @@ export async function inTurn(folder, draft, run) {
     begun = true;
     return run();
   };
-  return navigator.locks.request(`holdfast turn ${folder}/${draft}`, { signal: AbortSignal.timeout(triesMs) }, own).catch((error) => {
+  return navigator.locks.request(`holdfast turn ${folder}/${draft}`, { signal: AbortSignal.timeout(turnMs) }, own).catch((error) => {
     if (begun) throw error;
     return run();
   });
