@@ -86,18 +86,32 @@ func (s *words) undecided(domain, text string) *choice {
 
 // pin is the last decision about a generation. Its name is empty if the generation is not pinned or this is unknown.
 type pin struct {
-	token int64
-	name  string
+	token  int64
+	name   string
+	number int // of the call that began last
 }
 
-// pinned records a decision, unless a later editor has made another one.
-func (s *words) pinned(at *origin, id string, p pin) {
+// pinning records that a decision begins. Its name is not known until the answer is there. pinning returns the number of the call.
+func (s *words) pinning(at *origin, id string, token int64) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pins[at] == nil {
 		s.pins[at] = make(map[string]pin)
 	}
-	if s.pins[at][id].token <= p.token {
+	p := s.pins[at][id]
+	p.number++
+	if p.token <= token {
+		p.token, p.name = token, ""
+	}
+	s.pins[at][id] = p
+	return p.number
+}
+
+// pinned records the answer to a call, unless another one has begun meanwhile: nobody knows which of the two came last.
+func (s *words) pinned(at *origin, id string, p pin) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pins[at][id].number == p.number {
 		s.pins[at][id] = p
 	}
 }
@@ -211,13 +225,13 @@ func (e *editor) pin() {
 			name = fmt.Sprintf("%s at %s", e.tab.name, e.tab.w.now())
 		}
 		at := e.tab.at
-		e.run.words.pinned(at, g.ID, pin{lease.Token, ""}) // it is not known until the answer is there
+		number := e.run.words.pinning(at, g.ID, lease.Token)
 		got, err := e.saver.Pin(ctx, g.ID, name)
 		if err != nil {
 			return err
 		}
 		e.tab.w.count("pins")
-		e.run.words.pinned(at, got.ID, pin{lease.Token, name})
+		e.run.words.pinned(at, got.ID, pin{lease.Token, name, number})
 		return nil
 	})
 }
