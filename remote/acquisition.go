@@ -13,8 +13,7 @@ import (
 // acquisition is one acquisition on the server. Each of its requests names it. So a request that the network delays,
 // repeats or loses affects no other acquisition.
 type acquisition struct {
-	ticket  string
-	browser string // see [Config]
+	ticket string
 	// replace are the tokens of leases that a tab of this browser left behind on the server.
 	replace []int64
 	// passOn makes the server pass the replaced lease on to this acquisition, before all waiters.
@@ -35,7 +34,7 @@ func (a acquisition) replaced() string {
 
 // query formats the acquisition for a query.
 func (a acquisition) query() string {
-	text := "ticket=" + a.ticket + "&browser=" + a.browser + "&replace=" + a.replaced()
+	text := "ticket=" + a.ticket + "&replace=" + a.replaced()
 	if a.passOn {
 		text += "&pass_on=true"
 	}

@@ -14,7 +14,6 @@ type client struct {
 	server      *reach
 	resource    string      // the name in leases and messages
 	local       lock.Locker // of this machine
-	browser     string      // see [Config]
 	questions   questions
 	unconfirmed unconfirmed
 	held        held
@@ -60,7 +59,7 @@ type target struct {
 // take asks the server until it grants, refuses or, without waiting, denies. If it fails, nothing of the acquisition
 // stays on the server.
 func (l *client) take(ctx context.Context, local lock.Grant, t target) (Reply, error) {
-	a := &acquisition{ticket: lock.NewID(), browser: l.browser, local: local, passOn: t.steal}
+	a := &acquisition{ticket: lock.NewID(), local: local, passOn: t.steal}
 	held, stop := whileHeld(ctx, local)
 	defer stop()
 	reply, err := l.ask(held, t, a)

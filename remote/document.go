@@ -49,7 +49,7 @@ type lastGrant struct {
 // NewDocument returns the lock of a document. Nothing is sent before the first request.
 func NewDocument(c Config) *Document {
 	path := documentPath(c.Document)
-	return &Document{client: &client{server: &reach{server: c.Server, bearers: bearers{ask: c.Token}}, local: c.Local.Locker, browser: c.Browser, resource: strings.TrimSuffix(c.URL, "/") + path}, c: c, path: path}
+	return &Document{client: &client{server: &reach{server: c.Server, bearers: bearers{ask: c.Token}}, local: c.Local.Locker, resource: strings.TrimSuffix(c.URL, "/") + path}, c: c, path: path}
 }
 
 func documentPath(id string) string { return "/api/documents/" + id }
@@ -134,7 +134,7 @@ func (d *Document) Request(ctx context.Context, r lock.Request) (lock.Grant, err
 
 // asking returns the request for the lock.
 func (d *Document) asking(wait time.Duration, a acquisition) Request {
-	return Request{Method: "POST", Path: d.path + "/lock?wait_ms=" + millis(wait) + "&" + a.query(), Fields: d.fields()}
+	return Request{Method: "POST", Path: d.path + "/lock?wait_ms=" + millis(wait) + "&" + d.query(a), Fields: d.fields()}
 }
 
 // question returns the request that asks the holder for the lock.
@@ -145,8 +145,11 @@ func (d *Document) question(grace time.Duration, a acquisition) Request {
 func (d *Document) ask(id string, grace time.Duration, a acquisition) Request {
 	fields := d.fields()
 	fields["grace_ms"] = grace.Milliseconds()
-	return Request{Method: "POST", Path: documentPath(id) + "/lock/ask?" + a.query(), Fields: fields}
+	return Request{Method: "POST", Path: documentPath(id) + "/lock/ask?" + d.query(a), Fields: fields}
 }
+
+// query formats an acquisition of this browser for a query.
+func (d *Document) query(a acquisition) string { return "browser=" + d.c.Browser + "&" + a.query() }
 
 // fields are the fields of every request for a lock.
 func (d *Document) fields() map[string]any {

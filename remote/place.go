@@ -14,7 +14,7 @@ func (d *Document) Lock(ctx context.Context, p *lock.Place, local lock.Grant, if
 		fields := d.fields()
 		fields["paths"], fields["mode"], fields["slots"] = d.paths(p), string(p.Mode), max(1, p.Slots)
 		fields["wait_ms"], fields["ticket"], fields["replace"] = wait.Milliseconds(), a.ticket, append([]int64{}, a.replace...)
-		fields["browser"] = a.browser
+		fields["browser"] = d.c.Browser
 		if a.passOn {
 			fields["pass_on"] = true
 		}
