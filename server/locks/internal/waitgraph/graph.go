@@ -57,8 +57,8 @@ type Graph struct {
 	lines   *lineNode
 	held    map[string]*Claim
 	waiting map[string]*Ticket
-	owners  map[string]*owner
-	groups  map[string]*owner
+	owners  owners
+	groups  owners
 	steps   int // leases and tickets that the searches for cycles have looked at, which is their cost
 }
 
@@ -71,22 +71,29 @@ type owner struct {
 func New() *Graph {
 	return &Graph{
 		claims: &claimNode{}, lines: &lineNode{},
-		held: map[string]*Claim{}, waiting: map[string]*Ticket{}, owners: map[string]*owner{}, groups: map[string]*owner{},
+		held: map[string]*Claim{}, waiting: map[string]*Ticket{}, owners: owners{}, groups: owners{},
 	}
 }
 
-func of(owners map[string]*owner, name string) *owner {
-	o := owners[name]
+// owners are owners, or groups of owners, by their names.
+type owners map[string]*owner
+
+func (all owners) of(name string) *owner {
+	o := all[name]
 	if o == nil {
 		o = &owner{map[*Claim]struct{}{}, map[*Ticket]struct{}{}}
-		owners[name] = o
+		all[name] = o
 	}
 	return o
 }
 
-func tidy(owners map[string]*owner, name string) {
-	if o := owners[name]; o != nil && len(o.held)+len(o.waiting) == 0 {
-		delete(owners, name)
+// remove removes a lease or a ticket, nil for none, and the owner that has nothing else.
+func (all owners) remove(name string, c *Claim, t *Ticket) {
+	o := all[name]
+	delete(o.held, c)
+	delete(o.waiting, t)
+	if len(o.held)+len(o.waiting) == 0 {
+		delete(all, name)
 	}
 }
 
@@ -94,8 +101,8 @@ func tidy(owners map[string]*owner, name string) {
 func (g *Graph) Hold(c *Claim) {
 	g.Release(c.ID)
 	g.held[c.ID] = c
-	of(g.owners, c.Owner).held[c] = struct{}{}
-	of(g.groups, c.Group).held[c] = struct{}{}
+	g.owners.of(c.Owner).held[c] = struct{}{}
+	g.groups.of(c.Group).held[c] = struct{}{}
 	for _, p := range c.Paths {
 		g.claims.reach(p).add(c)
 	}
@@ -108,10 +115,8 @@ func (g *Graph) Release(id string) {
 		return
 	}
 	delete(g.held, id)
-	delete(g.owners[c.Owner].held, c)
-	delete(g.groups[c.Group].held, c)
-	tidy(g.owners, c.Owner)
-	tidy(g.groups, c.Group)
+	g.owners.remove(c.Owner, c, nil)
+	g.groups.remove(c.Group, c, nil)
 	for _, p := range c.Paths {
 		g.claims.remove(p, c)
 	}
@@ -121,8 +126,8 @@ func (g *Graph) Release(id string) {
 func (g *Graph) Join(t *Ticket) {
 	g.Leave(t.ID)
 	g.waiting[t.ID] = t
-	of(g.owners, t.Owner).waiting[t] = struct{}{}
-	of(g.groups, t.Group).waiting[t] = struct{}{}
+	g.owners.of(t.Owner).waiting[t] = struct{}{}
+	g.groups.of(t.Group).waiting[t] = struct{}{}
 	for _, p := range t.Paths {
 		g.lines.add(p, t)
 	}
@@ -135,10 +140,8 @@ func (g *Graph) Leave(id string) {
 		return
 	}
 	delete(g.waiting, id)
-	delete(g.owners[t.Owner].waiting, t)
-	delete(g.groups[t.Group].waiting, t)
-	tidy(g.owners, t.Owner)
-	tidy(g.groups, t.Group)
+	g.owners.remove(t.Owner, nil, t)
+	g.groups.remove(t.Group, nil, t)
 	for _, p := range t.Paths {
 		g.lines.remove(p, t)
 	}
