@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/autosave"
-	"github.com/holdfast-dev/holdfast/internal/document"
 	"github.com/holdfast-dev/holdfast/lock"
+	"github.com/holdfast-dev/holdfast/remote"
 )
 
 // plan contains the seed's decisions about the whole run. Some runs lack each kind of fault, so that they show what
@@ -125,9 +125,9 @@ func (p *plan) combine(d *dice) {
 
 // documentID is the id of the document that editors edit on the server.
 func (p *plan) documentID() string {
-	id := "project"
-	for _, component := range p.path {
-		id += document.Part + component
+	id, err := remote.NewDocument(remote.Config{Document: "project"}).ID(p.path)
+	if err != nil {
+		panic(err) // the paths are short
 	}
 	return id
 }
