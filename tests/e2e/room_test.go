@@ -101,15 +101,22 @@ func TestRoom(t *testing.T) {
 // seconds.
 const grace = "1m"
 
+// pair starts a server, and opens two tabs of one browser that are two participants in a room.
+func pair(t *testing.T, first, second string) (s server, one, two *browser.Tab) {
+	t.Helper()
+	s = serve(t, "--room-grace", grace)
+	b := profiles(t, 1)[0]
+	one = roomTab(t, b, s, "")
+	enterAs(one, first)
+	two = roomTab(t, b, s, browser.Get[string](one, "location.hash"))
+	enterAs(two, second)
+	return s, one, two
+}
+
 // After a reload, the participant is the same: Ann keeps her answer, and Ben notices nothing.
 func TestRoomAfterAReload(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--room-grace", grace)
-	b := profiles(t, 1)[0]
-	ann := roomTab(t, b, s, "")
-	enterAs(ann, "Ann")
-	ben := roomTab(t, b, s, browser.Get[string](ann, "location.hash"))
-	enterAs(ben, "Ben")
+	_, ann, ben := pair(t, "Ann", "Ben")
 	say(ann, "five")
 	shows(ben, "Ann: has answered", "Ben: is thinking")
 	ben.MustEval("globalThis.changes = 0; new MutationObserver(() => changes++).observe($('people'), {childList: true}); null", nil)
@@ -154,12 +161,7 @@ func bothLeave(ann, ben *browser.Tab, room string) {
 // their seats and answers.
 func TestRoomOverARestart(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--room-grace", grace)
-	b := profiles(t, 1)[0]
-	one := roomTab(t, b, s, "")
-	enterAs(one, "One")
-	two := roomTab(t, b, s, browser.Get[string](one, "location.hash"))
-	enterAs(two, "Two")
+	s, one, two := pair(t, "One", "Two")
 	address := s.Address()
 	for round, end := range []func(){s.Stop, s.Kill} {
 		say(one, fmt.Sprint("x", round))
