@@ -121,7 +121,7 @@ func (b *Browser) end() (err error) {
 	if b.cancel != nil {
 		b.cancel()
 	}
-	if group != 0 && !gone(group, 5*time.Second) {
+	if group != 0 && !gone(group, Limit) {
 		err = fmt.Errorf("processes of group %d are left", -group)
 	}
 	return errors.Join(err, os.RemoveAll(b.profile))

@@ -62,7 +62,7 @@ func (p *processes) quit() error {
 // stop ends all processes. SIGKILL goes to all of them, inside and outside the groups. Another signal goes to those
 // that were started here, which end the others.
 func (p *processes) stop(signal syscall.Signal) error {
-	limit := 5 * time.Second
+	limit := browser.Limit
 	for _, cmd := range p.commands {
 		if signal == syscall.SIGKILL {
 			_ = syscall.Kill(-cmd.Process.Pid, signal)
