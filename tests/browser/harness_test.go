@@ -67,7 +67,7 @@ func TestEval(t *testing.T) {
 
 	tab.MustEval("let ready; setTimeout(() => { ready = 1 }, 50); 1", nil)
 	tab.WaitFor("ready", browser.Limit)
-	assert.ErrorContains(t, tab.Wait("ready - 1", time.Second), "the last value was 0")
+	assert.ErrorContains(t, tab.Wait("ready - 1", 5*time.Second), "the last value was 0")
 	tab.Quiet()
 }
 
