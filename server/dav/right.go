@@ -18,7 +18,7 @@ const (
 	// noteChange is the note of a lock that a change takes for itself.
 	noteChange = "dav-change"
 	// changeWait is how long a change waits for another change without a lock.
-	changeWait = 5 * time.Second
+	changeWait = 15 * time.Second
 )
 
 // right is the lock under which a place changes: one of the program, or one for this change alone.
