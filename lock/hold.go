@@ -64,7 +64,8 @@ func (h *heldLease) claim(ctx context.Context, stolen bool, since Instant) (toke
 	}
 	if err == nil {
 		h.m.catchUp(ctx, h.target, since, h.within != nil)
-		err = joined(stillGranted(ctx, h.grant, now), h.stillWithin(ctx, now), context.Cause(ctx)) // an end of ctx cuts catchUp short
+		// The grant may be lost while stillWithin waits for the server. An end of ctx cuts catchUp short.
+		err = joined(h.stillWithin(ctx, now), stillGranted(ctx, h.grant, now), context.Cause(ctx))
 	}
 	if err == nil && h.m.config.Clock.Now().Since(h.proven) >= h.lease.lasts() {
 		err = errNoAnswer // the page was frozen while it waited for its token or the Locker

@@ -3,6 +3,7 @@ package remote_test
 import (
 	"context"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -144,4 +145,35 @@ func TestNestedLeaseEndsBeforeItsDocumentIsPassedOn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A page passes its document on while a nested lease is being acquired, and learns it after the last look at the document's lease. The nested
+// lease does not begin: the other page edits already.
+func TestNoNestedLeaseBeginsAfterItsDocumentIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newInternet()
+		var locks *lock.Manager
+		a, b := n.home("A").tab(t, "a", func(c *autosave.Config) { locks = c.Locks.(*lock.Manager) }), n.home("B").tab(t, "b")
+		sleep(time.Second)
+		require.False(t, a.State().ReadOnly)
+		outer := locks.Leases()[0]
+		asks := sync.OnceFunc(func() { go func() { _ = b.RequestEdit(context.Background(), autosave.EditOptions{}) }() })
+		n.mu.Lock()
+		n.answer = func(r remote.Request) error {
+			switch {
+			case r.Token != outer.Token:
+			case r.Method == http.MethodPut && r.Body == nil:
+				asks()
+				time.Sleep(3 * time.Second)
+			case r.Method == http.MethodDelete:
+				time.Sleep(4 * time.Second)
+			}
+			return nil
+		}
+		n.mu.Unlock()
+		_, err := locks.Acquire(lock.Within(t.Context(), outer), lock.AcquireOptions{Path: []string{"x"}})
+		require.Error(t, err)
+		require.False(t, b.State().ReadOnly)
+		sleep(time.Minute)
+	})
 }
