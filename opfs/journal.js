@@ -276,13 +276,17 @@ export class Journals {
     const dir = await drafts(folder);
     const file = number < (this.#unmerged.get([folder, draft].join("/")) ?? 0) ? undefined : await opened(dir, draft, false);
     if (!file) {
-      if (!discards || await dir.check(draft).then(() => false, () => true)) return;
+      if (!discards || await dir.check(draft).then(() => false, ({ name }) => name === "NotFoundError")) return;
       throw new DOMException("somebody else has the draft open, or its last text is not stored yet", "NoModificationAllowedError");
     }
-    await empty(file, number, discards); // its page may open it again before it is removed
-    if (discards && !file.filled) await file.trim();
-    const over = spent(file);
-    await file.close();
+    let over = false;
+    try {
+      await empty(file, number, discards); // its page may open it again before it is removed
+      if (discards && !file.filled) await file.trim();
+      over = spent(file);
+    } finally {
+      await file.close();
+    }
     if (over) await removed(dir, draft);
   }
 

@@ -131,6 +131,38 @@ func TestDiscardFailsWhileDraftIsRead(t *testing.T) {
 	})
 }
 
+// A user discards a draft that another page reads, and the storage does not answer whether there still is one. It may stay.
+func TestDiscardFailsWhileTheStorageIsSilent(t *testing.T) {
+	inEachPlace(t, func(t *testing.T, newRoot func() string) {
+		p, _, _ := afterEnd(t, newRoot())
+		t.Run("silent", func(t *testing.T) {
+			reading(t, p)
+			replace(t, prototype("IDBObjectStore"), "count", "return function () { throw argument }", exception("UnknownError"))
+			replace(t, prototype("FileSystemDirectoryHandle"), "getFileHandle", `return function (...args) {
+				return args.length > 1 ? before.apply(this, args) : Promise.reject(argument)
+			}`, exception("UnknownError"))
+			require.Error(t, p.Discard(t.Context(), "one", 1))
+		})
+		require.Len(t, must(p.List(t.Context())), 1)
+	})
+}
+
+// The storage refuses to remove a draft. Every page still finds it, and the next attempt removes it.
+func TestDraftIsFoundAfterAFailedRemoval(t *testing.T) {
+	inEachPlace(t, func(t *testing.T, newRoot func() string) {
+		p, _, _ := afterEnd(t, newRoot())
+		t.Run("refused", func(t *testing.T) {
+			for class, method := range map[string]string{"FileSystemSyncAccessHandle": "write", "IDBObjectStore": "put"} {
+				replace(t, prototype(class), method, "return function () { throw argument }", exception(noQuota))
+			}
+			require.Error(t, p.Discard(t.Context(), "one", 1))
+		})
+		require.Len(t, must(p.List(t.Context())), 1)
+		require.NoError(t, p.Discard(t.Context(), "one", 1))
+		require.Empty(t, must(p.List(t.Context())))
+	})
+}
+
 // A frozen page keeps its turn to read a draft. Other pages wait for a time only, and find the draft.
 func TestDraftIsFoundBesideAFrozenReader(t *testing.T) {
 	inEachPlace(t, func(t *testing.T, newRoot func() string) {
