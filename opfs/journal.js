@@ -79,10 +79,15 @@ export class Journals {
 
   /**
    * Stores a snapshot, unless the file contains it or a later one. Resolves with the number that the file then has.
-   * Rejects with a TimeoutError if that takes long, so that the page keeps the text elsewhere. It may still be stored.
+   * Rejects with a TimeoutError if that takes long, so that the page keeps the text elsewhere. It may still be stored. Rejects if a user has
+   * discarded the text: the file has nothing on which a later text could build.
    * @param {number} id @param {Entry} entry @param {Content} content
    */
-  write(id, entry, content) { return bounded(this.#write(id, entry, content), undefined, callMs(content.length)); }
+  async write(id, entry, content) {
+    const stored = await bounded(this.#write(id, entry, content), undefined, callMs(content.length));
+    if (stored < entry.number) throw new DOMException("a user has discarded this text", "NotAllowedError");
+    return stored;
+  }
 
   /** @param {number} id @param {Entry} entry @param {Content} content */
   #write(id, entry, content) {
@@ -155,7 +160,7 @@ export class Journals {
       if (page.changed !== entry.draft && page.dir && await unchanged(page.dir, file)) await empty(file, file.number);
       const found = file.header && { ...file.header, id: entry.draft };
       if (file.filled) await file.flush();
-      page.sealed = { draft: entry.draft, number: file.number, base: entry.base };
+      page.sealed = { draft: entry.draft, number: Math.max(file.number, entry.number), base: entry.base }; // the file's is lower if the text is discarded
       await this.#close(page);
       return found && found.bytes >= 0 ? found : undefined;
     });
