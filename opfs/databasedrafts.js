@@ -126,15 +126,30 @@ class DatabaseDraft {
 /** How long a page waits until another one has merged an entry, in milliseconds: one that is frozen never does. */
 const mergeMs = 60_000;
 
+/** The locks of pages that have taken too long. Nobody waits for them again. @type {Set<string>} */
+const tooLong = new Set();
+
 /**
- * Runs a function for a draft while no other page does, if there are Web Locks. Rejects if another page takes too long.
+ * Runs a function for a draft while no other page does, if there are Web Locks. Rejects if another page takes too long, and then at once until
+ * that page has ended or goes on.
  * @template T
  * @param {string} folder @param {string} draft @param {() => Promise<T>} run
  * @returns {Promise<T>}
  */
 export async function alone(folder, draft, run) {
   if (!navigator.locks) return run();
-  return navigator.locks.request(`holdfast merge ${folder}/${draft}`, { signal: AbortSignal.timeout(mergeMs) }, run);
+  const name = `holdfast merge ${folder}/${draft}`;
+  let begun = false;
+  const how = tooLong.has(name) ? { ifAvailable: true } : { signal: AbortSignal.timeout(mergeMs) };
+  return navigator.locks.request(name, how, (lock) => {
+    if (!lock) throw new DOMException("another page is frozen while it does this", "TimeoutError");
+    begun = true;
+    tooLong.delete(name);
+    return run();
+  }).catch((error) => {
+    if (!begun) tooLong.add(name);
+    throw error;
+  });
 }
 
 /**

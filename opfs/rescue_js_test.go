@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hack-pad/safejs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/autosave"
@@ -173,6 +174,32 @@ func TestDraftIsFoundBesideAFrozenReader(t *testing.T) {
 		reader := must(jsbridge.Await(t.Context(), must(hold.Invoke("holdfast turn "+p.Folder()+"/one"))))
 		defer func() { must(reader.Call("release")) }()
 		require.Len(t, must(p.List(t.Context())), 1)
+	})
+}
+
+// A page is frozen while it merges an entry. Another page waits for that once, and then lists the drafts without the text. Otherwise it would
+// not edit for as long as the first page is frozen. The text comes when that page goes on.
+func TestAFrozenMergeIsWaitedForOnce(t *testing.T) {
+	inEachPlace(t, func(t *testing.T, newRoot func() string) {
+		p, entry, whole := afterEnd(t, newRoot())
+		hold := made("journal.js", `(name) => new Promise((held) => {
+			navigator.locks.request(name, () => new Promise((done) => held({ async release() {
+				done();
+				while ((await navigator.locks.query()).held.some((lock) => lock.name === name));
+			} })));
+		})`)
+		frozen := must(jsbridge.Await(t.Context(), must(hold.Invoke("holdfast merge "+p.Folder()+"/one"))))
+		p.entry = entry
+		t.Run("soon", func(t *testing.T) {
+			replace(t, must(safejs.Global().Get("AbortSignal")), "timeout", "return function () { return before.call(this, argument) }", 100)
+			require.Error(t, p.Rescue(t.Context(), p.Folder()))
+		})
+		limited, stop := context.WithTimeout(t.Context(), prompt/2)
+		defer stop()
+		require.Len(t, must(p.List(limited)), 1)
+		require.Error(t, p.Remove(limited, "one", 1))
+		must(call(t.Context(), frozen, "release"))
+		p.holdsAll(t, whole)
 	})
 }
 
