@@ -51,6 +51,32 @@ func TestEmptiedStorageGetsTheTextWhenADraftIsResolved(t *testing.T) {
 	})
 }
 
+// A draft is saved and cannot be removed, for example because another page is suspended. The decision has succeeded: the draft is not offered
+// again, and the next editor removes it.
+func TestDecisionHoldsAlthoughTheDraftStays(t *testing.T) {
+	for as, texts := range map[autosave.Resolution][]string{
+		autosave.AsContent:    {"one, mine", "one, theirs", "one"},
+		autosave.AsGeneration: {"one, theirs", "one, mine", "one"},
+	} {
+		t.Run(string(as), func(t *testing.T) {
+			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
+				w.dispute(storage)
+				c := w.author("c", storage)
+				c.config.Drafts = slowRemovals{c.pageDrafts}
+				c.start()
+				require.NoError(t, c.ResolveDraft(t.Context(), "a-1", as))
+				assert.Equal(t, texts, w.generations())
+				assert.Empty(t, c.texts())
+				assert.Zero(t, c.State().Drafts)
+				require.ErrorIs(t, c.ResolveDraft(t.Context(), "a-1", as), autosave.ErrNotFound)
+				require.NoError(t, c.Dispose(t.Context()))
+				w.author("d", storage).start()
+				assert.Empty(t, storedDrafts(t, storage))
+			})
+		})
+	}
+}
+
 // One draft is decided and another one appears: their number is the same.
 func TestOneDraftGoesAndAnotherComes(t *testing.T) {
 	drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {

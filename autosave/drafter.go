@@ -144,7 +144,8 @@ func (dr *drafter) removeDraft(ctx context.Context, d Draft, as Resolution) erro
 		return nil
 	}
 	if as != AsDiscard {
-		return remove(dr.config.removeDraft)
+		_ = remove(dr.config.removeDraft) // it is saved: if this fails, the next editor removes it
+		return nil
 	}
 	decided, err := dr.decisions.decide(ctx, d, AsDiscard, func() error { return remove(dr.config.discardDraft) })
 	if err == nil && decided == AsContent {

@@ -21,8 +21,8 @@ const (
 // ResolveDraft decides about a draft. AsContent saves the text of this page, makes the draft the content and gives it
 // to the page by [EventEditable]. AsGeneration keeps the draft in the history, and saves the text of this page first if
 // nothing is saved yet. It fails with ErrQuota if the limits of the history leave no space. The draft is removed once that
-// is durable. AsDiscard removes it at once, and fails with ErrNotFound if this page makes it the content at that moment,
-// or if it has more text than this page knew.
+// is durable; if it cannot be removed now, the next editor does so. AsDiscard removes it at once, and fails with ErrNotFound if this page makes
+// it the content at that moment, or if it has more text than this page knew.
 //
 // A read-only page can discard a draft, because that changes no saved content. The other two decisions fail there with
 // ErrReadOnly. AsContent also fails with it if the page was read-only meanwhile. Other errors match ErrNotFound,
