@@ -134,22 +134,22 @@ func TestSavesInDatabaseAreStrict(t *testing.T) {
 	assert.Equal(t, "readonly relaxed,readwrite strict", <-committed)
 }
 
-// busyDisk keeps the first strict transaction, and all that come after it, from being complete for 6 s.
+// busyDisk keeps the first strict transaction, and all that come after it, from being complete until rest is called.
 const busyDisk = `(() => {
 	const { prototype } = IDBDatabase, { transaction } = prototype
-	let free, tell
+	let free, rest, tell
 	const begun = new Promise(done => { tell = done })
 	prototype.transaction = function (names, mode, options) {
 		const made = transaction.call(this, names, mode, options)
 		if (options.durability === "strict" && !free) {
-			free = new Promise(done => setTimeout(done, 6000))
+			free = new Promise(done => { rest = done })
 			tell()
 		}
 		const before = free
 		if (before) Object.defineProperty(made, "oncomplete", { set(run) { made.addEventListener("complete", () => before.then(run)) } })
 		return made
 	}
-	return { begun: () => begun, undo: () => { prototype.transaction = transaction } }
+	return { begun: () => begun, rest: () => rest(), undo: () => { prototype.transaction = transaction } }
 })()`
 
 // While the disk is busy, a save and what comes after it take long. They do not fail. A page whose snapshot is not
@@ -175,13 +175,13 @@ func TestDatabaseOnBusyDisk(t *testing.T) {
 		_, err := jsbridge.Await(t.Context(), written)
 		return err
 	}
-	late := make(chan error, 1)
-	go func() { late <- write(1, "typed") }()
-	all, err := place.List(t.Context(), autosave.FolderHistory)
-	require.NoError(t, err)
-	assert.Len(t, all, 2)
+	listed := make(chan []string, 1)
+	go func() { listed <- must(place.List(t.Context(), autosave.FolderHistory)) }()
+	require.Error(t, write(1, "typed"))
+	assert.Empty(t, saved)
+	must(disk.Call("rest"))
 	require.NoError(t, <-saved)
-	require.Error(t, <-late)
+	assert.Len(t, <-listed, 2)
 
 	require.NoError(t, write(2, "typed on"))
 	must(call(t.Context(), journals, "release", page.number))
