@@ -171,6 +171,11 @@ const (
 	}`
 )
 
+// waitForTurns makes pages wait for their turn to read a draft, however long the machine takes.
+func waitForTurns(t *testing.T) {
+	replace(t, must(safejs.Global().Get("AbortSignal")), "timeout", "return () => new AbortController().signal", nil)
+}
+
 // Pages that look for drafts at the same time all find them, however long the browser takes to read.
 func TestPagesReadDraftsAtOnce(t *testing.T) {
 	inEachPlace(t, func(t *testing.T, newRoot func() string) {
@@ -193,6 +198,7 @@ func testReadAtOnce(t *testing.T, root, open string, journals func() safejs.Valu
 	must(call(t.Context(), first, "release", page.number))
 	replace(t, prototype("IDBObjectStore"), "get", slowGet, 500)
 	replace(t, prototype("FileSystemFileHandle"), "createSyncAccessHandle", open, 100)
+	waitForTurns(t)
 	found := make(chan error, 2)
 	for range cap(found) {
 		go func() {
@@ -239,6 +245,7 @@ func testReadDuring(t *testing.T, method string, args []any) {
 			argument.resolve()
 			return { get result() { return asked.result }, set onsuccess(done) { asked.onsuccess = () => setTimeout(done, 500) } }
 		}`, opens)
+		waitForTurns(t)
 		first := map[string]any{"merge": page.Folder(), "write": page.number}[method]
 		ended := make(chan error, 1)
 		go func() {
