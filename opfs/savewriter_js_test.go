@@ -37,9 +37,12 @@ func TestSaveUsesOtherFilesWhenOpenHangs(t *testing.T) {
 			require.NoError(t, save(t, store, "five"))
 			reads(t, store, "five", "four", "three", "two", "one")
 			for folder, want := range map[string]int{autosave.FolderHistory: 5, autosave.FolderIndex: 2} {
-				left, err := files.List(t.Context(), folder)
-				require.NoError(t, err)
-				assert.Len(t, left, want+1, "and the next one, in "+folder)
+				var left []string
+				assert.Eventually(t, func() bool { // the next one is made after the save
+					left = must(files.List(t.Context(), folder))
+					return len(left) == want+1
+				}, prompt, time.Millisecond, "and the next one, in "+folder)
+				t.Log(folder, left)
 			}
 		})
 	}
@@ -85,7 +88,7 @@ func isOpen(t *testing.T, files func() []string, n int) {
 	require.Eventually(t, func() bool {
 		all := files()
 		return len(all) >= n && strings.HasSuffix(all[n-1], " ")
-	}, 5*time.Second, time.Millisecond)
+	}, prompt, time.Millisecond)
 }
 
 // A save that follows another one soon finds its files open.
@@ -147,7 +150,7 @@ func TestFilesOfMissingSaveAreClosed(t *testing.T) {
 			index := strings.TrimSpace(names()[3])
 			require.Error(t, files.Remove(t.Context(), autosave.FolderIndex, index), "it is open")
 			end(t, files)
-			require.Eventually(t, func() bool { return files.Remove(t.Context(), autosave.FolderIndex, index) == nil }, 5*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return files.Remove(t.Context(), autosave.FolderIndex, index) == nil }, prompt, time.Millisecond)
 			require.NoError(t, save(t, store, "three"))
 			reads(t, store, "three", "two", "one")
 		})
@@ -166,7 +169,7 @@ func TestFailureInAdvanceDoesNotAffectSave(t *testing.T) {
 				globalThis.failed = 0
 				return function () { return n++ === argument ? (failed++, Promise.reject(new DOMException("planted", "UnknownError"))) : before.call(this) }`, n+2)
 			require.NoError(t, save(t, store, "two"))
-			require.Eventually(t, func() bool { return must(must(safejs.Global().Get("failed")).Int()) == 1 }, 5*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return must(must(safejs.Global().Get("failed")).Int()) == 1 }, prompt, time.Millisecond)
 			require.NoError(t, save(t, store, "three"))
 			reads(t, store, "three", "two", "one")
 		})
