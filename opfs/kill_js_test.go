@@ -90,7 +90,7 @@ func ended(t *testing.T, c *FileLocks) {
 			}
 		}
 		return err == nil
-	}, 10*time.Second, 20*time.Millisecond)
+	}, prompt, 20*time.Millisecond)
 }
 
 // heirOf returns a check that the client gets the lock soon after another one was killed.
@@ -120,7 +120,7 @@ func assertOnly(t *testing.T, c *FileLocks) {
 		others, err := c.steps.liveness.alive.others(context.Background())
 		table, err2 := c.steps.glance(context.Background())
 		return err == nil && err2 == nil && len(others) == 0 && len(table.queue) <= 1
-	}, 5*time.Second, 50*time.Millisecond, "something of a client that is gone is left")
+	}, prompt, 50*time.Millisecond, "something of a client that is gone is left")
 }
 
 // inLine returns when that many clients wait.
@@ -129,7 +129,7 @@ func inLine(t *testing.T, c *FileLocks, waiters int) {
 	require.Eventually(t, func() bool {
 		state, err := c.Query(context.Background())
 		return err == nil && len(state.Pending) == waiters
-	}, 5*time.Second, 5*time.Millisecond)
+	}, prompt, 5*time.Millisecond)
 }
 
 // A waiter behind a dead waiter is granted its turn.
@@ -187,7 +187,7 @@ func TestChurnWithKills(t *testing.T) {
 		p.kill()
 	}
 	c := newClient(t, root)
-	g, err := within(time.Second, c, "x")
+	g, err := within(prompt, c, "x")
 	require.NoError(t, err)
 	require.NoError(t, g.Release(t.Context()))
 }
@@ -222,8 +222,11 @@ func TestExpiredLeaseIsTakenOver(t *testing.T) {
 		return g, r
 	}
 	t.Run("renewed", func(t *testing.T) {
+		clock := &setClock{}
+		other.steps.options.Clock = clock
 		g, r := hold()
 		for range 4 {
+			clock.at = r.ExpiresAt.Add(-ttl / 2)
 			_, err := within(800*time.Millisecond, other, "x")
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			r.ExpiresAt = time.Now().Add(ttl)
@@ -231,6 +234,7 @@ func TestExpiredLeaseIsTakenOver(t *testing.T) {
 		}
 		require.NoError(t, g.Release(t.Context()))
 		require.NoError(t, holder.Remove(t.Context(), r))
+		other.steps.options.Clock = lock.SystemClock{}
 	})
 	t.Run("not renewed", func(t *testing.T) {
 		g, r := hold()
@@ -256,14 +260,6 @@ func TestExpiredLeaseIsTakenOver(t *testing.T) {
 		require.Eventually(t, func() bool { return lost(g) }, prompt, time.Millisecond)
 		require.NoError(t, taken.Release(t.Context()))
 	})
-}
-
-type setClock struct{ back time.Duration }
-
-func (c *setClock) Now() lock.Instant {
-	now := lock.SystemClock{}.Now()
-	now.Wall = now.Wall.Add(-c.back)
-	return now
 }
 
 // A frozen client at the head of the queue does not block the others forever.
@@ -382,7 +378,7 @@ func TestClientRests(t *testing.T) {
 	require.Eventually(t, func() bool {
 		names, err := c.steps.liveness.alive.dir.names(context.Background())
 		return err == nil && len(names) == 0
-	}, 5*time.Second, 50*time.Millisecond)
+	}, prompt, 50*time.Millisecond)
 	c.maintenance.work.Wait()
 	table, err := c.steps.glance(t.Context())
 	require.NoError(t, err)

@@ -39,17 +39,38 @@ func TestSharedRequestWaitsBehindExclusiveOne(t *testing.T) {
 	free(t, <-written)
 }
 
-// aheadClock runs ahead on the monotonic clock.
-type aheadClock struct{ by time.Duration }
+// aheadClock runs ahead on the monotonic clock. It can stop: only by moves it then.
+type aheadClock struct {
+	by      time.Duration
+	stopped lock.Instant
+}
 
 func (c *aheadClock) Now() lock.Instant {
-	now := lock.SystemClock{}.Now()
+	now := c.stopped
+	if now == (lock.Instant{}) {
+		now = lock.SystemClock{}.Now()
+	}
 	now.Mono += c.by
 	return now
 }
 
+// setClock runs behind, or stands still.
+type setClock struct {
+	back time.Duration
+	at   time.Time // unless zero
+}
+
+func (c *setClock) Now() lock.Instant {
+	now := lock.SystemClock{}.Now()
+	if !c.at.IsZero() {
+		now.Wall = c.at
+	}
+	now.Wall = now.Wall.Add(-c.back)
+	return now
+}
+
 // lined returns a client that waits for x behind the number of waiters that are there already, and what its request returns. The
-// client makes a step only in looks.
+// client makes a step only in looks, and its clock has stopped.
 func lined(t *testing.T, root string, before int) (c *FileLocks, clock *aheadClock, granted chan lock.Grant) {
 	t.Helper()
 	c, clock, granted = newClient(t, root), &aheadClock{}, make(chan lock.Grant, 1)
@@ -61,6 +82,7 @@ func lined(t *testing.T, root string, before int) (c *FileLocks, clock *aheadClo
 	}()
 	inLine(t, c, before+1)
 	c.steps.turn.take(context.Background())
+	clock.stopped = clock.Now()
 	t.Cleanup(func() {
 		if t.Failed() && len(c.steps.turn) > 0 { // otherwise the test has given the turn back, and a look may have it
 			c.steps.turn.give()
@@ -190,7 +212,7 @@ func TestDenialDoesNotWaitForLaterOperations(t *testing.T) {
 	select {
 	case err := <-denied:
 		require.ErrorIs(t, err, lock.ErrDenied)
-	case <-time.After(time.Second):
+	case <-time.After(prompt):
 		t.Error("the denial waits for an operation that began after it")
 	}
 	c.steps.order.give()

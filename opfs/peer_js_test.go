@@ -232,15 +232,20 @@ func say(words ...string) {
 	must(safejs.Global().Call("postMessage", []any{"peer", strings.Join(words, " ")}))
 }
 
-// churn acquires and releases a lock n times. It reports how long it waited, in µs, and the number of its grant among
-// all grants. While it holds, its own number is in the shared memory. A holder whose number it finds there must have
+// churn acquires and releases a lock n times. It reports how long it waited, in µs, and how many others were granted the lock while it stood in
+// line. While it holds, its own number is in the shared memory. A holder whose number it finds there must have
 // ended.
 func churn(c *FileLocks, name string, n int, number int) {
 	memory := must(must(safejs.Global().Get("wasmworker")).Get("memory"))
 	cells := must(must(safejs.Global().Get("Int32Array")).New(memory))
 	atomics := must(safejs.Global().Get("Atomics"))
 	for range n {
-		begun := time.Now()
+		begun, inLine := time.Now(), -1 // the number of grants when the table has the request
+		c.steps.hook = func(step string) {
+			if step == "closed" && inLine < 0 {
+				inLine = must(must(atomics.Call("load", cells, 1)).Int())
+			}
+		}
 		g, err := c.Request(context.Background(), want(name))
 		if err != nil {
 			say("failed", err.Error())
@@ -250,7 +255,7 @@ func churn(c *FileLocks, name string, n int, number int) {
 		if before := must(must(atomics.Call("exchange", cells, 0, number)).Int()); before != 0 {
 			say("after", fmt.Sprint(before))
 		}
-		turn := must(must(atomics.Call("add", cells, 1, 1)).Int())
+		others := must(must(atomics.Call("add", cells, 1, 1)).Int()) - inLine
 		time.Sleep(2 * time.Millisecond)
 		if must(must(atomics.Call("compareExchange", cells, 0, number, 0)).Int()) != number {
 			say("failed: two holders")
@@ -258,7 +263,7 @@ func churn(c *FileLocks, name string, n int, number int) {
 		if err := g.Release(context.Background()); err != nil {
 			say("failed", err.Error())
 		}
-		say("waited", fmt.Sprint(waited.Microseconds(), " ", turn))
+		say("waited", fmt.Sprint(waited.Microseconds(), " ", others))
 	}
 	say("done")
 }
