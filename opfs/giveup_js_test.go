@@ -59,6 +59,7 @@ func TestGivingUpKeepsThePlacesOfOthers(t *testing.T) {
 	root := newRoot()
 	holder, c, other := newClient(t, root), newClient(t, root), newClient(t, root)
 	held := hold(t, holder, "x")
+	resume := inStepsOnly(c)
 	free(t, hold(t, c, "before"))
 	tables := must(must(must(safejs.Global().Get("Function")).New("tables", `return { written: false, async swap(...step) {
 		const content = await tables.swap(...step);
@@ -91,6 +92,7 @@ func TestGivingUpKeepsThePlacesOfOthers(t *testing.T) {
 	giveUp()
 	<-left
 	must(tables.Call("resume"))
+	resume()
 	require.ErrorIs(t, <-gone, context.Canceled)
 	free(t, held)
 	assert.Equal(t, "mine", <-order)
@@ -161,6 +163,7 @@ func TestEndedStepDecidesNoOtherOperation(t *testing.T) {
 	root := newRoot()
 	holder, c := newClient(t, root), newClient(t, root)
 	held := hold(t, holder, "x")
+	resume := inStepsOnly(c)
 	free(t, hold(t, c, "before"))
 	tables := must(must(must(safejs.Global().Get("Function")).New("tables", `return { step: 0, swap(...step) {
 		return this.step++ ? this.later(...step) : step[3].slice(); // as if another client had changed the file
@@ -185,6 +188,7 @@ func TestEndedStepDecidesNoOtherOperation(t *testing.T) {
 	require.Eventually(t, func() bool { return !must(tables.Get("resume")).IsUndefined() }, prompt, time.Millisecond)
 	assert.Empty(t, must(holder.Query(t.Context())).Pending)
 	must(tables.Call("resume"))
+	resume()
 	free(t, held)
 	assert.Equal(t, "joined", <-a.given)
 }

@@ -106,11 +106,13 @@ func TestThroughAHelper(t *testing.T) {
 func TestOvertakenStepIsDecidedAgain(t *testing.T) {
 	root := newRoot()
 	direct := newClient(t, root)
+	inStepsOnly(direct)
 	_, err := direct.Request(t.Context(), want("x"))
 	require.NoError(t, err)
 
 	withHelper(t)
 	c := newClient(t, root)
+	inStepsOnly(c)
 	decided := 0
 	require.NoError(t, c.steps.visit(t.Context(), func(s *session) error {
 		decided++
@@ -340,7 +342,7 @@ func TestUnsentRequestIsNotAwaited(t *testing.T) {
 	_, err := call(t.Context(), helper, "probe", must(must(safejs.Global().Get("Function")).New()))
 	require.True(t, isNamed(err, "DataCloneError"), err)
 	must(call(t.Context(), helper, "preopen", newRoot()))
-	require.Eventually(t, func() bool { return must(run("return timers.size").Int()) == 0 }, 3*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return must(run("return timers.size").Int()) == 0 }, prompt, 10*time.Millisecond)
 }
 
 // A snapshot arrives after a later one was sealed. Neither the helper nor one that replaces it opens the draft again: other pages

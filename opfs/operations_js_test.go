@@ -102,6 +102,7 @@ func optional(name string) lock.Request {
 // their order.
 func TestOperationsOfOneTurnAreOneWrite(t *testing.T) {
 	c := newClient(t, newRoot())
+	inStepsOnly(c)
 	free(t, hold(t, c, "before"))
 	writes := countWrites(c)
 	a := newAnswers(t, c)
@@ -127,6 +128,7 @@ func TestOperationsOfOneTurnAreOneWrite(t *testing.T) {
 // The same for one name: all requests stand in line after one write, and each release grants the next one.
 func TestRequestsOfOneNameAreOneWrite(t *testing.T) {
 	c := newClient(t, newRoot())
+	inStepsOnly(c)
 	held := hold(t, c, "x")
 	writes := countWrites(c)
 	a := newAnswers(t, c)
@@ -147,6 +149,7 @@ func TestRequestsOfOneNameAreOneWrite(t *testing.T) {
 // A step has a limited number of operations, so that other clients do not wait for long.
 func TestStepHasLimitedOperations(t *testing.T) {
 	c := newClient(t, newRoot())
+	inStepsOnly(c)
 	free(t, hold(t, c, "before"))
 	writes := countWrites(c)
 	a := newAnswers(t, c)
@@ -326,12 +329,19 @@ func TestLongTurnDelaysNoOtherClient(t *testing.T) {
 		requests = append(requests, a.request("", want(fmt.Sprint("name ", n%maxOperations))))
 	}
 	end := inOneTurn(c, requests...)
-	p.tell("request", "y")
+	left, goOn := make(chan int, 1), make(chan struct{})
+	c.steps.hook = func(step string) {
+		if step == "closed" {
+			c.steps.hook = nil
+			left <- len(requests) - len(c.steps.order.positions[0].deciding)
+			<-goOn
+		}
+	}
 	end()
+	assert.Positive(t, <-left, "the first step makes all operations")
+	p.tell("request", "y")
 	p.expect("granted")
-	left := operationsInLine(c)
-	t.Log(left, "operations were left when the other client got its lock")
-	assert.Positive(t, left)
+	close(goOn)
 }
 
 // The helper of a page has ended, and a lock is released that the table does not have. There is nothing to do.

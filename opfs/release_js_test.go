@@ -102,6 +102,7 @@ func TestFailedReleaseEndsNoOtherLease(t *testing.T) {
 func TestRequestComesBeforeALaterRelease(t *testing.T) {
 	root := newRoot()
 	c, other := newClient(t, root), newClient(t, root)
+	inStepsOnly(c)
 	g := hold(t, c, "x")
 	released := make(chan error, 1)
 	c.steps.hook = func(step string) {
