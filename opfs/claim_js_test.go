@@ -39,7 +39,7 @@ func TestKilledHolderDelaysNoClaim(t *testing.T) {
 	require.Eventually(t, func() bool {
 		table, err := c.steps.glance(context.Background())
 		return err == nil && len(table.queue) == 2 // this client and its record
-	}, 5*time.Second, 50*time.Millisecond)
+	}, prompt, 50*time.Millisecond)
 	require.NoError(t, c.Remove(t.Context(), r))
 	assertOnly(t, c)
 }

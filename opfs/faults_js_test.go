@@ -251,7 +251,7 @@ func TestNoStorage(t *testing.T) {
 			plant(t)
 			_, err := try(c, "x")
 			require.ErrorIs(t, err, lock.ErrUnsupported)
-			_, err = within(time.Second, c, "x")
+			_, err = within(prompt, c, "x")
 			require.ErrorIs(t, err, lock.ErrUnsupported)
 			_, err = c.Claim(t.Context(), lock.Record{}, false)
 			require.ErrorIs(t, err, lock.ErrUnsupported)
@@ -291,7 +291,7 @@ func TestBrowserDoesNotAnswerOpen(t *testing.T) {
 					require.NoError(t, g.Release(t.Context()))
 				})
 				must(safejs.Global().Call("openLate"))
-				_, err := within(time.Second, newClient(t, root), "x")
+				_, err := within(prompt, newClient(t, root), "x")
 				require.NoError(t, err)
 			})
 		}

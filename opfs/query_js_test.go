@@ -108,7 +108,7 @@ func TestQueryDoesNotWaitForFrozenClient(t *testing.T) {
 	wake()
 	require.Eventually(t, func() bool {
 		return a.questions.answers[b.steps.liveness.alive.id] <= a.questions.asked
-	}, 5*time.Second, time.Millisecond)
+	}, prompt, time.Millisecond)
 	b.steps.turn.take(context.Background())
 	seen := querying(t, a)
 	b.steps.turn.give()
