@@ -178,7 +178,6 @@ func testUnordered(g *treeHarness) {
 	a1 := g.lease(g.ctx, a, at(account.Resource("r1")...))
 	b2 := g.lease(g.ctx, b, at(account.Resource("r2")...))
 	a2 := g.queued(lock.Within(g.ctx, a1), a, at(account.Resource("r2")...))
-	closed := time.Now()
 	b1 := g.queued(lock.Within(g.ctx, b2), b, at(account.Resource("r1")...))
 	// The youngest gets deadlock; within one millisecond, either may be the youngest.
 	victim, other, left, kept := b2, a2, b1, a1
@@ -191,7 +190,6 @@ func testUnordered(g *treeHarness) {
 	case <-g.ctx.Done():
 		require.Fail(g, "no acquisition got the error of the deadlock")
 	}
-	assert.Less(g, time.Since(closed), time.Second)
 	g.stillWaits(other)
 	g.release(victim)
 	g.release(g.got(other))
