@@ -45,7 +45,7 @@ func testFileLease(s *stage) {
 	assert.Equal(s, "fallback-conflict", refused.Code)
 	holder.wait("count('renewed') >= 2")
 	waiter.do("events.length = 0; hf.acquireProjectLock({backoff: {maxRetries: 0}}).then(l => { got = now(); lease = l })")
-	waiter.wait("count('waiting') === 1")
+	waiter.wait("count('waiting') > 0")
 	since := get[float64](holder, "await (async () => { const since = now(); await lease.release(); return since })()")
 	waiter.wait("got")
 	s.note("file: release", get[float64](waiter, "got")-since)
@@ -65,7 +65,7 @@ func dead(s *stage, column string, end func(holder *page) (since float64)) {
 	holder, waiter := s.files(), s.files()
 	holder.do("lease = await hf.acquireProjectLock()")
 	waiter.do("hf.acquireProjectLock({backoff: {maxRetries: 0}}).then(l => { got = now(); lease = l })")
-	waiter.wait("count('waiting') === 1")
+	waiter.wait("count('waiting') > 0")
 	since := end(holder)
 	waiter.wait("got")
 	latency := get[float64](waiter, "got") - since

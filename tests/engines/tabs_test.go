@@ -21,7 +21,7 @@ func handOver(s *stage, column string, end func(holder *page) (since float64)) {
 	waiter.do(`navigator.locks.request("control", () => { globalThis.freed = now() })
 		hf.acquireProjectLock({backoff: {initialDelayMs: 600000, maxDelayMs: 600000, maxRetries: 0}})
 			.then(l => { got = now(); lease = l })`)
-	waiter.wait("count('waiting') === 1")
+	waiter.wait("count('waiting') > 0")
 	holder.wait("(await locks('" + s.root + "')).pending === 1 && (await locks('control')).pending === 1")
 	since := end(holder)
 	waiter.wait("got && globalThis.freed")

@@ -56,7 +56,7 @@ func slots(s *stage, a, b, c *page) {
 	assert.Equal(s, []int{0, 1}, []int{get[int](a, "lease.slot"), get[int](b, "lease.slot")})
 	assert.Contains(s, denials, get[string](c, "await attempt("+pool+")"))
 	c.do("events.length = 0; take(" + pool + ", patient).then(l => { lease = l; got = now() })")
-	c.wait("count('waiting') === 1")
+	c.wait("count('waiting') > 0")
 	s.gone(b)
 	if Limits[s.engineName]["kill"] == "" {
 		_, err := b.tab.Kill()
@@ -87,7 +87,7 @@ func slotCycle(s *stage, a, b, c *page) {
 		p.do(`events.length = 0; globalThis.outcome = ''
 			void take(` + wanted + `, {...patient, within: lease}).then(l => l.release().then(() => "granted"), e => e.code)
 				.then(result => lease.release().then(() => { outcome = result }))`)
-		p.wait("count('waiting') === 1 || outcome")
+		p.wait("count('waiting') > 0 || outcome")
 	}
 	var outcomes []string
 	for _, p := range []*page{a, b, c} {
@@ -105,7 +105,7 @@ func deadlock(s *stage, a, c *page) {
 			.then(l => { globalThis.inner = l; outcome = "granted" }, e => { outcome = e.code; return lease.release() })`)
 	}
 	a.do("nested()")
-	a.wait("count('waiting') === 1")
+	a.wait("count('waiting') > 0")
 	began := clock()
 	c.do("nested()")
 	a.wait("outcome")
