@@ -90,6 +90,7 @@ func (b *Browser) run() error {
 	allocator := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path),
 		chromedp.UserDataDir(b.profile),
+		chromedp.WSURLReadTimeout(Limit),
 		chromedp.Env("TMPDIR=" + b.profile), // the files of a killed browser are removed with the profile
 		chromedp.ModifyCmdFunc(func(cmd *exec.Cmd) {
 			// With its own process group, the test can end every child and check that none is left.

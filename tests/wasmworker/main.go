@@ -165,7 +165,7 @@ func start(ctx context.Context) (tab context.Context, end func(), err error) {
 	}
 	var process *exec.Cmd
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.UserDataDir(profile), chromedp.Env("TMPDIR="+profile),
+		chromedp.ExecPath(path), chromedp.UserDataDir(profile), chromedp.Env("TMPDIR="+profile), chromedp.WSURLReadTimeout(browser.Limit),
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.DisableGPU, chromedp.Flag("js-flags", "--liftoff-only"),
 		chromedp.ModifyCmdFunc(func(cmd *exec.Cmd) {
 			group(cmd)
