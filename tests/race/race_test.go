@@ -172,7 +172,7 @@ func (r *runner) free() {
 		const { openHoldfast } = await import('/holdfast.js')
 		const hf = await openHoldfast({ strategy: '%s', root: 'race' })
 		await hf.ready // loading is not part of the time limit
-		const lease = await hf.acquireProjectLock({ timeoutMs: 2000 })
+		const lease = await hf.acquireProjectLock({ timeoutMs: 30000 })
 		globalThis.state = await hf.inspect()
 		await lease.release()
 		await hf.close()`, r.strategy), nil)
