@@ -4,7 +4,9 @@ import os
 import threading
 import time
 import unittest
+from unittest import mock
 
+import lock_manager
 from lock_manager import LockError, LockLost, LockManager, LockTimeout
 
 
@@ -25,6 +27,15 @@ class Token:
         time.sleep(0.05)  # the call of the interface
         self.refreshed += 1
         self.value, self.expired = f"new {self.refreshed}", False
+
+
+class Clock:
+    """A clock that can run ahead, in place of the module time."""
+
+    ahead, sleep = 0.0, staticmethod(time.sleep)
+
+    def monotonic(self):
+        return time.monotonic() + self.ahead
 
 
 class Scenarios(unittest.TestCase):
@@ -122,11 +133,18 @@ class Scenarios(unittest.TestCase):
             self.assertFalse(m.lost.is_set())
 
     def test_a_lock_after_a_long_wait_is_held(self):
-        holder, waiter = manager("patient"), manager("patient", ttl=1.0)
+        holder, waiter = manager("patient"), manager("patient")
         holder.await_lock(timeout=10)
-        threading.Timer(1.5, holder.release_lock).start()  # longer than the TTL
-        with waiter.lock(timeout=30) as m:
-            self.assertFalse(m.lost.wait(timeout=0.2))
+        clock = Clock()
+
+        def release():
+            clock.ahead = 40.0  # longer than the TTL
+            holder.release_lock()
+
+        with mock.patch.object(lock_manager, "time", clock):
+            threading.Timer(0.5, release).start()
+            with waiter.lock(timeout=100) as m:
+                self.assertFalse(m.lost.wait(timeout=0.2))
 
     def test_a_lost_lock_is_noticed(self):
         with self.assertRaises(LockLost):
