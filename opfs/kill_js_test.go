@@ -212,6 +212,8 @@ func TestExpiredLeaseIsTakenOver(t *testing.T) {
 	const ttl = 2 * time.Second
 	root := newRoot()
 	holder, other := newClient(t, root), newClient(t, root)
+	clock := &setClock{}
+	other.steps.options.Clock = clock
 	hold := func() (lock.Grant, lock.Record) {
 		g, err := holder.Request(t.Context(), want("x"))
 		require.NoError(t, err)
@@ -222,8 +224,6 @@ func TestExpiredLeaseIsTakenOver(t *testing.T) {
 		return g, r
 	}
 	t.Run("renewed", func(t *testing.T) {
-		clock := &setClock{}
-		other.steps.options.Clock = clock
 		g, r := hold()
 		for range 4 {
 			clock.at = r.ExpiresAt.Add(-ttl / 2)
@@ -234,7 +234,7 @@ func TestExpiredLeaseIsTakenOver(t *testing.T) {
 		}
 		require.NoError(t, g.Release(t.Context()))
 		require.NoError(t, holder.Remove(t.Context(), r))
-		other.steps.options.Clock = lock.SystemClock{}
+		clock.at = time.Time{}
 	})
 	t.Run("not renewed", func(t *testing.T) {
 		g, r := hold()
@@ -249,8 +249,6 @@ func TestExpiredLeaseIsTakenOver(t *testing.T) {
 		require.NoError(t, taken.Release(t.Context()))
 	})
 	t.Run("clock set back", func(t *testing.T) {
-		clock := &setClock{}
-		other.steps.options.Clock = clock
 		g, _ := hold()
 		clock.back = time.Hour
 		begun := time.Now()
