@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/server/sweeper"
 )
 
-const long = 10 * time.Minute // a TTL that plays no part in the test
+const long = 10 * time.Minute // a TTL that plays no part in the test, however slow the machine is
 
 var (
 	ann = locks.Holder{ID: "ann-1", Name: "Ann"}
