@@ -13,11 +13,11 @@ import (
 
 // The fake server behaves as the real one does.
 func TestServer(t *testing.T) {
-	remotetest.RunServer(t, func(t *testing.T, test func(*testing.T, remotetest.World)) {
+	remotetest.RunServer(t, func(t *testing.T, ttl time.Duration, test func(*testing.T, remotetest.World)) {
 		synctest.Test(t, func(t *testing.T) {
 			n := newInternet()
-			n.ttl = 10 * time.Second
-			test(t, remotetest.World{TTL: n.ttl,
+			n.ttl = ttl
+			test(t, remotetest.World{
 				Browser: func(session, origin string) remote.Server {
 					return &browser{net: n, session: session, origin: origin}
 				},

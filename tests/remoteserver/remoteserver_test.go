@@ -14,19 +14,17 @@ import (
 	"github.com/holdfast-dev/holdfast/server/servertest"
 )
 
-const ttl = 2 * time.Second
-
 var origins = []string{"https://one.example", "https://two.example"}
 
 // The real server passes the suite that the fake server of package remote passes.
 func TestServer(t *testing.T) {
-	remotetest.RunServer(t, func(t *testing.T, test func(*testing.T, remotetest.World)) {
+	remotetest.RunServer(t, func(t *testing.T, ttl time.Duration, test func(*testing.T, remotetest.World)) {
 		t.Parallel()
 		c := servertest.Unlimited(t)
 		c.LockTTL, c.Origins = ttl, origins
 		s := servertest.Start(t, c)
 		browsers := map[string]*http.Client{}
-		test(t, remotetest.World{TTL: ttl,
+		test(t, remotetest.World{
 			Browser: func(session, origin string) remote.Server {
 				if browsers[session] == nil {
 					browsers[session] = visit(t, s.URL)
