@@ -112,7 +112,7 @@ func TestRefreshWithoutDraftsFindsTheSavedDraft(t *testing.T) {
 			drafted(t, func(t *testing.T, w *world, storage *autosavetest.DraftStorage) {
 				a := savedWithoutRemoval(t, w, storage, func(a *writer, _ *countedList) {
 					if a.failing("list drafts", autosavetest.Refused); hangs {
-						a.files.Before = nil
+						a.files.Fails = nil
 						a.mute("list drafts")()
 					}
 				})

@@ -16,10 +16,11 @@ import (
 
 // failing makes the operations of a page fail that begin with this.
 func (p *page) failing(prefix string, f autosavetest.Fault) {
-	p.files.Before = func(operation string) {
+	p.files.Fails = func(operation string) autosavetest.Fault {
 		if strings.HasPrefix(operation, prefix) {
-			p.files.Break(0, f, false)
+			return f
 		}
+		return 0
 	}
 }
 
@@ -303,7 +304,7 @@ func TestFailedSealIsTriedAgain(t *testing.T) {
 		a.failing("seal", autosavetest.Refused)
 		w.stealFrom(a, ", mine")
 		require.Empty(t, storedDrafts(t, storage))
-		a.files.Before = nil
+		a.files.Fails = nil
 		w.overwritten("theirs")
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		assert.Equal(t, "theirs", a.shows())

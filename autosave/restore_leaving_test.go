@@ -73,7 +73,7 @@ func TestRestoredTextIsAnotherText(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, stealer.Release(t.Context()))
 		synctest.Wait()
-		a.files.Before = nil
+		a.files.Fails = nil
 		require.NoError(t, a.RequestEdit(t.Context(), autosave.EditOptions{}))
 		w.sleep(time.Minute)
 		assert.Equal(t, "one, two, theirs", w.saved())

@@ -43,6 +43,8 @@ type Steps struct {
 	// Before, if set, runs before each operation, with its name, such as "write history/1-2". It may block, as a page
 	// that is frozen there does.
 	Before func(operation string)
+	// Fails, if set, returns the fault of an operation, or 0.
+	Fails func(operation string) Fault
 }
 
 // Break makes the n-th operation from now on fail, 0 being the next one. If it dies,
@@ -113,6 +115,11 @@ func (c *Steps) step(ctx context.Context, operation string) (Fault, error) {
 	n := c.ops
 	c.ops++
 	c.log = append(c.log, operation)
+	if c.Fails != nil {
+		if f := c.Fails(operation); f != 0 {
+			return f, fmt.Errorf("%w at %s", ErrDisk, operation)
+		}
+	}
 	if c.fault == 0 || n != c.at && !(c.always && n > c.at) {
 		return 0, nil
 	}
