@@ -75,7 +75,7 @@ func TestAStoreThatIsNearlyFull(t *testing.T) {
 // after a reload, and answer.
 func TestRoomsInAFullStore(t *testing.T) {
 	t.Parallel()
-	s := start(t, func(c *server.Config) { c.Quota = 64 << 20 })
+	s := start(t, func(c *server.Config) { c.Quota, c.Ping = 64<<20, time.Hour }) // nobody answers a ping while the store fills
 	people, cleo := meet(t, s), visit(t, s, newJar(t))
 	fill(t, s)
 	for _, message := range []object{

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"maps"
 	"net/http"
 	"strconv"
 	"testing"
@@ -80,9 +81,10 @@ func TestFreshRequestEndsOnlyBlockingLeases(t *testing.T) {
 			require.Equal(t, http.StatusOK, old.status, string(old.text))
 			beat := "/api/locks/" + old.body["lease_id"].(string)
 			assertError(t, browser.do("POST", "/api/locks", c.fresh), http.StatusConflict, "acquire_denied")
-			c.fresh["fresh"] = true
-			assertError(t, other.do("POST", "/api/locks", c.fresh), http.StatusConflict, "acquire_denied")
-			fresh := browser.do("POST", "/api/locks", c.fresh)
+			request := maps.Clone(c.fresh)
+			request["fresh"] = true
+			assertError(t, other.do("POST", "/api/locks", request), http.StatusConflict, "acquire_denied")
+			fresh := browser.do("POST", "/api/locks", request)
 			if !c.replaced {
 				assertError(t, fresh, http.StatusConflict, "acquire_denied")
 				assert.Equal(t, http.StatusOK, browser.do("PUT", beat, nil).status)
