@@ -4,6 +4,7 @@
 
 import { exists, list, read, transact } from "./database.js";
 import { spent } from "./draftfile.js";
+import { underLock } from "./opendraft.js";
 
 /** @typedef {import("./draftfile.js").Header} Header */
 /** @typedef {{ header: Header, content?: Uint8Array | undefined }} Stored */
@@ -139,16 +140,12 @@ const tooLong = new Set();
 export async function alone(folder, draft, run) {
   if (!navigator.locks) return run();
   const name = `holdfast merge ${folder}/${draft}`;
-  let begun = false;
-  const how = tooLong.has(name) ? { ifAvailable: true } : { signal: AbortSignal.timeout(mergeMs) };
-  return navigator.locks.request(name, how, (lock) => {
-    if (!lock) throw new DOMException("another page is frozen while it does this", "TimeoutError");
-    begun = true;
+  return underLock(name, tooLong.has(name) ? { ifAvailable: true } : { signal: AbortSignal.timeout(mergeMs) }, () => {
     tooLong.delete(name);
     return run();
-  }).catch((error) => {
-    if (!begun) tooLong.add(name);
-    throw error;
+  }, (reason) => {
+    tooLong.add(name);
+    throw reason;
   });
 }
 

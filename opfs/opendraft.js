@@ -44,14 +44,24 @@ export const looked = (folder, dir, draft, use) => inTurn(folder, draft, async (
  */
 export async function inTurn(folder, draft, run) {
   if (!navigator.locks) return run();
+  return underLock(`holdfast turn ${folder}/${draft}`, { signal: AbortSignal.timeout(turnMs) }, run, run);
+}
+
+/**
+ * Runs a function under a Web Lock, or another one with the reason if the lock is not granted.
+ * @template T
+ * @param {string} name @param {LockOptions} how @param {() => Promise<T>} run @param {(reason: Error) => T | Promise<T>} otherwise
+ * @returns {Promise<T>}
+ */
+export function underLock(name, how, run, otherwise) {
   let begun = false;
-  const own = () => {
+  return navigator.locks.request(name, how, (lock) => {
+    if (!lock) throw new DOMException("another page has the lock", "TimeoutError");
     begun = true;
     return run();
-  };
-  return navigator.locks.request(`holdfast turn ${folder}/${draft}`, { signal: AbortSignal.timeout(turnMs) }, own).catch((error) => {
+  }).catch((error) => {
     if (begun) throw error;
-    return run();
+    return otherwise(error);
   });
 }
 
