@@ -155,10 +155,8 @@ const busyDisk = `(() => {
 // While the disk is busy, a save and what comes after it take long. They do not fail. A page whose snapshot is not
 // stored in time learns that, and can keep the text elsewhere.
 func TestDatabaseOnBusyDisk(t *testing.T) {
-	root, page := newDatabaseRoot(), &draftPage{number: 1}
-	place, journals := newPlace(root), made("journal.js", "new module.Journals()")
-	page.Drafts = newPlace(root).Drafts(nil, journals, page)
-	page.Bind(page.number, "owner", "Ada")
+	root, journals := newDatabaseRoot(), made("journal.js", "new module.Journals()")
+	page, place := newDraftPage(root, journals), newPlace(root)
 	store := autosave.NewLayout(place, SHA256)
 	must(store.Commit(t.Context(), autosave.Commit{Content: autosave.Bytes("before"), Token: 1}))
 	disk := made("database.js", busyDisk)
@@ -229,10 +227,8 @@ func TestFrozenEditorInDatabase(t *testing.T) {
 // A page keeps no other page from clearing the data of the site. An open draft is made again, and the next save begins
 // again.
 func TestDatabaseIsDeletedUnderItsPage(t *testing.T) {
-	root, page := newDatabaseRoot(), &draftPage{number: 1}
-	journals := made("journal.js", "new module.Journals()")
-	page.Drafts = newPlace(root).Drafts(nil, journals, page)
-	page.Bind(page.number, "owner", "Ada")
+	root, journals := newDatabaseRoot(), made("journal.js", "new module.Journals()")
+	page := newDraftPage(root, journals)
 	store := autosave.NewLayout(newPlace(root), SHA256)
 	must(store.Commit(t.Context(), autosave.Commit{Content: autosave.Bytes("saved"), Token: 1}))
 	write := func(number int64, text string) {
@@ -274,10 +270,8 @@ func TestDraftInDatabaseOfKilledWorker(t *testing.T) {
 
 // journalAndWait writes a draft, as a peer, and lives on.
 func journalAndWait(root string) {
-	page := &draftPage{number: 1}
 	journals := made("journal.js", "new module.Journals()")
-	page.Drafts = newPlace(root).Drafts(nil, journals, page)
-	page.Bind(page.number, "owner", "Ada")
+	page := newDraftPage(root, journals)
 	must(call(context.Background(), journals, "write", page.number, described(autosave.Draft{ID: "one", Number: 1, At: time.Now()}), "last words"))
 	say("journalled")
 }

@@ -18,10 +18,8 @@ import (
 // not build on it. This is no error for a snapshot that is taken while the same text is being sealed.
 func TestDiscardedTextIsNotStored(t *testing.T) {
 	inEachPlace(t, func(t *testing.T, newRoot func() string) {
-		page := &draftPage{number: 1}
 		journals := made("journal.js", "new module.Journals()")
-		page.Drafts = newPlace(newRoot()).Drafts(nil, journals, page)
-		page.Bind(page.number, "owner", "Ada")
+		page := newDraftPage(newRoot(), journals)
 		ask := func(method string, number int64, cause autosave.Cause) (safejs.Value, error) {
 			d := autosave.Draft{ID: "one", Number: number, Cause: cause, At: time.Now()}
 			return call(t.Context(), journals, method, page.number, described(d), "typed")
@@ -38,10 +36,8 @@ func TestDiscardedTextIsNotStored(t *testing.T) {
 
 // The file of a discarded draft has nothing of the text, and is gone an hour later.
 func TestDiscardedDraftLeavesAnEmptyFile(t *testing.T) {
-	page := &draftPage{number: 1}
 	journals := made("journal.js", "new module.Journals()")
-	page.Drafts = newPlace(newRoot()).Drafts(nil, journals, page)
-	page.Bind(page.number, "owner", "Ada")
+	page := newDraftPage(newRoot(), journals)
 	text := strings.Repeat("secret ", 10_000)
 	must(call(t.Context(), journals, "write", page.number, described(autosave.Draft{ID: "gone", Number: 1, At: time.Now()}), text))
 	must(call(t.Context(), journals, "release", page.number))

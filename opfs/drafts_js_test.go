@@ -42,6 +42,14 @@ type draftPage struct {
 	text   []byte
 }
 
+// newDraftPage returns the page 1 of these journals, in which Ada is the user.
+func newDraftPage(root string, journals safejs.Value) *draftPage {
+	page := &draftPage{number: 1}
+	page.Drafts = newPlace(root).Drafts(nil, journals, page)
+	page.Bind(page.number, "owner", "Ada")
+	return page
+}
+
 func testDrafts(t *testing.T, newRoot func() string, start func() safejs.Value, end func(safejs.Value)) {
 	autosavetest.RunDrafts(t, func(t *testing.T) func() autosavetest.DraftPage {
 		root, last := newRoot(), 0
@@ -191,9 +199,8 @@ func TestPagesReadDraftsAtOnce(t *testing.T) {
 }
 
 func testReadAtOnce(t *testing.T, root, open string, journals func() safejs.Value) {
-	page, first := &draftPage{number: 1}, journals()
-	page.Drafts = newPlace(root).Drafts(nil, first, page)
-	page.Bind(page.number, "owner", "Ada")
+	first := journals()
+	page := newDraftPage(root, first)
 	must(call(t.Context(), first, "write", page.number, described(autosave.Draft{ID: "one", Number: 1, At: time.Now()}), "typed"))
 	must(call(t.Context(), first, "release", page.number))
 	replace(t, prototype("IDBObjectStore"), "get", slowGet, 500)
@@ -231,9 +238,8 @@ func TestDraftIsReadWhileItIsOpened(t *testing.T) {
 
 func testReadDuring(t *testing.T, method string, args []any) {
 	inEachPlace(t, func(t *testing.T, newRoot func() string) {
-		root, page, journals := newRoot(), &draftPage{number: 1}, made("journal.js", "new module.Journals()")
-		page.Drafts = newPlace(root).Drafts(nil, journals, page)
-		page.Bind(page.number, "owner", "Ada")
+		root, journals := newRoot(), made("journal.js", "new module.Journals()")
+		page := newDraftPage(root, journals)
 		must(call(t.Context(), journals, "write", page.number, described(autosave.Draft{ID: "one", Number: 1, At: time.Now()}), "typed"))
 		must(call(t.Context(), journals, "release", page.number))
 		opens := must(must(safejs.Global().Get("Promise")).Call("withResolvers"))
@@ -297,10 +303,8 @@ func TestRemovedDraftFileIsNoticed(t *testing.T) {
 		"storage is not open": {"(() => { throw new DOMException('cleared', 'UnknownError') })()", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root, page := newRoot(), &draftPage{number: 1}
-			journals := made("journal.js", "new module.Journals()")
-			page.Drafts = newPlace(root).Drafts(nil, journals, page)
-			page.Bind(page.number, "owner", "Ada")
+			root, journals := newRoot(), made("journal.js", "new module.Journals()")
+			page := newDraftPage(root, journals)
 			write := func(number int64) (text string, err error) {
 				d := autosave.Draft{ID: "lost", Number: number, At: time.Now()}
 				text = "text " + strconv.FormatInt(number, 10)
@@ -344,10 +348,8 @@ func TestRemovedDraftFileIsNoticed(t *testing.T) {
 // A snapshot for the journal is taken while the same text is being sealed. The draft stays one that every page sees.
 func TestLateSnapshotHidesNoSealedDraft(t *testing.T) {
 	inEachPlace(t, func(t *testing.T, newRoot func() string) {
-		page := &draftPage{number: 1}
 		journals := made("journal.js", "new module.Journals()")
-		page.Drafts = newPlace(newRoot()).Drafts(nil, journals, page)
-		page.Bind(page.number, "owner", "Ada")
+		page := newDraftPage(newRoot(), journals)
 		ask := func(method string, number int64, cause autosave.Cause, text string) {
 			d := autosave.Draft{ID: "one", Number: number, Cause: cause, At: time.Now()}
 			must(call(t.Context(), journals, method, page.number, described(d), text))
