@@ -115,14 +115,15 @@ func (c *Steps) step(ctx context.Context, operation string) (Fault, error) {
 	n := c.ops
 	c.ops++
 	c.log = append(c.log, operation)
+	var fault Fault
 	if c.Fails != nil {
-		if f := c.Fails(operation); f != 0 {
-			return f, fmt.Errorf("%w at %s", ErrDisk, operation)
-		}
+		fault = c.Fails(operation)
 	}
-	if c.fault == 0 || n != c.at && !(c.always && n > c.at) {
+	if fault == 0 && c.fault != 0 && (n == c.at || c.always && n > c.at) {
+		fault, c.killed = c.fault, c.dies
+	}
+	if fault == 0 {
 		return 0, nil
 	}
-	c.killed = c.dies
-	return c.fault, fmt.Errorf("%w at %s", ErrDisk, operation)
+	return fault, fmt.Errorf("%w at %s", ErrDisk, operation)
 }
